@@ -59,6 +59,7 @@ export class SimulatedAgent {
   #missedHeartbeats = 0;
   #notice: HubReconnect | undefined;
   #busyUntil = 0;
+  #muteUntil = 0;
 
   constructor(
     world: World,
@@ -119,6 +120,11 @@ export class SimulatedAgent {
     this.#world.history.note(this.process.name, 'agent ends');
   }
 
+  /** Its heartbeats fail for some time, while its connection is alive. */
+  beMute(ms: number): void {
+    this.#muteUntil = this.#world.now + ms;
+  }
+
   /** It accepts no commands for some time. */
   beBusy(ms: number): void {
     this.#busyUntil = this.#world.now + ms;
@@ -152,7 +158,10 @@ export class SimulatedAgent {
       isAnswered = true;
       this.#disconnected(connection);
     };
-    connection.atAgent = (event, payload, acknowledge) => this.#receive(event, payload, acknowledge);
+    connection.atAgent = (event, payload, acknowledge) => {
+      if (event === 'hub:reconnect') this.#noticed(connection, payload as HubReconnect);
+      this.#receive(event, payload, acknowledge);
+    };
     connection.reachServer(() =>
       server.agentConnects(connection, {
         identity: this.identity,
@@ -188,26 +197,27 @@ export class SimulatedAgent {
     for (const id of this.#journal.keys()) this.#sendResult(id);
   }
 
-  #disconnected(connection: Connection): void {
+  #disconnected(connection: Connection, againMs?: number): void {
     if (this.connection !== connection) return;
     this.#world.history.note(this.process.name, 'disconnected');
     this.connectedTo = undefined;
     this.#queries.clear();
     this.#sending.clear();
-    if (this.#notice === undefined) this.#connectLater();
+    if (this.#notice === undefined) this.#connectLater(againMs);
     else this.#connectLater(this.#notice.afterMs * this.#random.between(1, 1.2));
   }
 
-  /** Closes the connection and opens another one, as after a change of the network. */
-  reconnect(): void {
+  /** Closes the connection and opens another one, as after a change of the network. @param ms  when */
+  reconnect(ms?: number): void {
     const { connection } = this;
     if (connection === undefined || !connection.agent.isOpen) return;
     connection.close('agent');
-    this.#disconnected(connection);
+    this.#disconnected(connection, ms);
   }
 
   #beat(connection: Connection): void {
     if (connection !== this.connection || !connection.agent.isOpen) return;
+    if (this.#muteUntil > this.#world.now) return this.#in(1000, () => this.#beat(connection));
     let isAcknowledged = false;
     const heartbeat = {
       at: new Date(this.#world.wallTime()).toISOString(),
@@ -251,6 +261,12 @@ export class SimulatedAgent {
         if (connection === this.connection) this.reconnect();
       });
     }
+  }
+
+  #noticed(connection: Connection, { reason }: HubReconnect): void {
+    this.#world.history.note(this.process.name, `is told to connect again: ${reason}`);
+    if (connection === this.connection && reason === 'superseded')
+      this.#facts.newestSuperseded(this.deviceId);
   }
 
   /** It acknowledges a command when that is on its disk. */
@@ -362,7 +378,13 @@ export class SimulatedAgent {
     const random = this.#random;
     // Some devices are too slow. A probe is answered quickly.
     const isProbe = name.startsWith('probe');
-    const takesMs = isProbe ? 50 : random.chance(0.05) ? random.between(20_000, 60_000) : random.wait(300);
+    const takesMs = name.startsWith('slow')
+      ? 1500
+      : isProbe
+        ? 50
+        : random.chance(0.05)
+          ? random.between(20_000, 60_000)
+          : random.wait(300);
     const frames = random.whole(0, 3);
     for (let seq = 0; seq < frames; seq++) {
       this.#in((takesMs * (seq + 1)) / (frames + 1), () => {

@@ -71,6 +71,27 @@ export class Auditor {
     }
   }
 
+  /** Each server finds the others' devices. @param gone  a device that must not be found */
+  owners(when: string, gone?: SimulatedAgent): void {
+    const { agents, servers } = this.#scene;
+    for (const server of servers.filter(({ isListening }) => isListening)) {
+      for (const agent of agents) {
+        const { deviceId, connectedTo, isConnected, connection } = agent;
+        if (!isConnected && agent !== gone) continue;
+        const expected = isConnected ? connectedTo?.nodeId : undefined;
+        // The check asks Redis, so it may be answered after others have been asked.
+        void server.ownerOf(deviceId).then(
+          (found) => {
+            if (found === expected || agent.connection !== connection) return;
+            const text = `${when}: ${server.nodeId} finds ${short(deviceId)} at ${found}, and it is at ${expected}`;
+            this.#violated('directory-converges', text);
+          },
+          () => {},
+        );
+      }
+    }
+  }
+
   /** No connected device has a free place and a command that waits, or one that it was told to end. */
   deliveries(when: string, atLeastMs: number): void {
     const { agents, around, world } = this.#scene;
@@ -117,6 +138,14 @@ export class Auditor {
       }
       if ((status === 'expired' || reason === 'not_sent') && effects > 0) {
         this.#violated('no-effect-after-the-end', `${short(id)} is ${status} and took effect`);
+      }
+      if (
+        status === 'timed_out' &&
+        reason === 'no_result' &&
+        effects === 0 &&
+        row.cancelRequestedAt === undefined
+      ) {
+        this.#violated('accepted-commands-run', `${short(id)} was accepted and never began`);
       }
       if (status === 'cancelled' && row.cancelRequestedAt === undefined) {
         this.#violated('wanted-cancellations', `${short(id)} is cancelled, which nobody wanted`);

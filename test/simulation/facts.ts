@@ -76,6 +76,21 @@ export class Facts {
     this.#epochs.set(deviceId, frame.epoch);
   }
 
+  /** The only connection that a device has was ended for a newer one. With wrong clocks and without Redis that may be. */
+  newestSuperseded(deviceId: string): void {
+    if (!this.isHealed) return;
+    this.#world.history.violated(
+      'newest-wins',
+      `${short(deviceId)} lost its newest connection to an older one`,
+    );
+  }
+
+  /** A person has gone away, and with that the query ends. */
+  aborted(query: QueryRecord): void {
+    if (query.ends.length > 0) return;
+    this.#world.history.violated('aborted-queries-end', `${query.name} goes on although it was aborted`);
+  }
+
   /** A server says that it has stored a result, and the device forgets it. */
   resultAcknowledged(deviceId: string, id: string): void {
     const row = this.#commands.rows.get(id);

@@ -50,7 +50,8 @@ export class Faults {
       [4, 'a connection falls silent', () => this.#connectionIsSilent()],
       [2, 'a connection breaks', () => this.#anyAgent()?.connection?.reset()],
       [1, 'an agent is busy', () => this.#anyAgent()?.beBusy(this.#random.between(2000, 20_000))],
-      [1, 'a device is switched off', () => this.#deviceIsOff()],
+      [2, 'a device is switched off', () => this.#deviceIsOff()],
+      [1, 'an agent is mute', () => this.#anyAgent()?.beMute(this.#random.between(10_000, 120_000))],
     ];
     // Each world has its own weather: some kinds are missing, so that others are seen alone.
     this.#kinds = all.filter(() => this.#random.chance(0.7));
@@ -146,7 +147,10 @@ export class Faults {
     const link = this.#random.pick(['cut', 'silent'] as const);
     this.#world.history.note(nodeId, `its way to Redis is ${link}`);
     this.#around.redis.setLink(nodeId, link);
-    this.#later(this.#random.between(300, 20_000), () => {
+    const ms = this.#random.chance(0.3)
+      ? this.#random.between(300, 1500)
+      : this.#random.between(1500, 20_000);
+    this.#later(ms, () => {
       this.#world.history.note(nodeId, 'its way to Redis is well');
       this.#around.redis.setLink(nodeId, 'up');
     });

@@ -31,6 +31,8 @@ export class SimulatedRedis {
   #hashes = new Map<string, Map<string, string>>();
   #sorted = new Map<string, Map<string, number>>();
   isUp = true;
+  /** How long each way takes beyond the usual, at most. */
+  slowMs = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -89,8 +91,9 @@ export class SimulatedRedis {
     return connection;
   }
 
-  processDied(owner: Process): void {
-    for (const client of this.#clients) if (client.owner === owner) client.end();
+  /** @param isHeard  whether Redis hears that, as it does unless the machine loses its power */
+  processDied(owner: Process, isHeard = true): void {
+    for (const client of this.#clients) if (client.owner === owner) client.end(isHeard);
   }
 
   beginSession(deliver: Session['deliver']): Session {
@@ -246,9 +249,9 @@ class Client extends EventEmitter {
     this.#world.after(this.#random().between(0.2, 5), this.owner, () => this.#close());
   }
 
-  end(): void {
+  end(isHeard = true): void {
     this.status = 'end';
-    this.#endSession();
+    this.#endSession(isHeard);
     this.#redis.forget(this);
   }
 
@@ -272,7 +275,9 @@ class Client extends EventEmitter {
     const random = this.#random();
     const isSilent = () => this.#link() !== 'up';
     // Most answers are quick; a busy machine takes longer.
-    const latency = () => (random.chance(0.02) ? random.between(5, 200) : random.between(0.2, 2));
+    const latency = () =>
+      (random.chance(0.02) ? random.between(5, 200) : random.between(0.2, 2)) +
+      random.between(0, this.#redis.slowMs);
     const up = new Pipe({ world: this.#world, receiver: this.#world.itself, isSilent, latency });
     const down = new Pipe({ world: this.#world, receiver: this.owner, isSilent, latency });
     this.#session = this.#redis.beginSession((channel, text) => {
@@ -312,10 +317,12 @@ class Client extends EventEmitter {
     });
   }
 
-  #endSession(): void {
+  #endSession(isHeard = true): void {
     this.#up?.close();
     this.#down?.close();
-    if (this.#session !== undefined) this.#redis.endSession(this.#session, this.#link() !== 'silent');
+    if (this.#session !== undefined) {
+      this.#redis.endSession(this.#session, isHeard && this.#link() !== 'silent');
+    }
     this.#session = undefined;
   }
 

@@ -60,6 +60,11 @@ export class SimulatedServer {
     return this.#around.hasDashboards;
   }
 
+  /** The server that holds a device, as this one finds it. */
+  async ownerOf(deviceId: string): Promise<string | undefined> {
+    return (await this.#cluster?.directory.find(deviceId))?.nodeId;
+  }
+
   /** A figure that the server would publish. */
   gauge(name: string): number | Record<string, number> | undefined {
     return this.#gauges.get(name)?.();
@@ -144,11 +149,11 @@ export class SimulatedServer {
       if (!isHeard) connection.silence();
       connection.close('server');
     }
-    this.#end();
+    this.#end(isHeard);
   }
 
-  #end(): void {
-    this.#around.redis.processDied(this.process);
+  #end(isHeard = true): void {
+    this.#around.redis.processDied(this.process, isHeard);
     this.process.isAlive = false;
     this.isListening = false;
     this.#connections.clear();
@@ -223,6 +228,7 @@ export class SimulatedServer {
         };
         const link = new Link(this.#world, connection);
         const actor = parts.agents.connected({ identity, handshake, link, claimant });
+        link.epochOf = () => actor.epoch;
         const inbox = new AgentInbox(actor, parts.agents);
         connection.atServer = (event, payload, acknowledge) => inbox.receive(event, payload, acknowledge);
         connection.server.onClosed = link.onClosed = () => {
@@ -281,6 +287,7 @@ export class SimulatedServer {
 /** What an actor has of its connection, as `agent-transport.ts` makes it of a socket. */
 class Link implements DeviceLink {
   onClosed: () => void = () => {};
+  epochOf: () => number = () => 0;
   readonly #world: World;
   readonly #connection: Connection;
 
@@ -293,6 +300,10 @@ class Link implements DeviceLink {
     frame: Parameters<DeviceLink['sendCommand']>[0],
     receipt?: (answer: CommandReceipt) => void,
   ): void {
+    if (frame.epoch !== this.epochOf()) {
+      const text = `${frame.id} is sent under ${frame.epoch} over the connection ${this.epochOf()}`;
+      this.#world.history.violated('own-epoch', text);
+    }
     this.#connection.emitToAgent('command', frame, (answer) => {
       const parsed = CommandReceipt.safeParse(answer);
       if (parsed.success) receipt?.(parsed.data);

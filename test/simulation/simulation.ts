@@ -17,7 +17,7 @@ import { World } from './world.ts';
 const FAULTS_MS = 240_000;
 const HEALING_MS = 200_000;
 const LAST_MS = 150_000;
-const DRILLS = 3;
+const DRILLS = 4;
 
 export interface Outcome {
   seed: number;
@@ -37,7 +37,7 @@ export async function simulate(seed: number, lines = 400): Promise<Outcome> {
   const world = new World(seed, lines);
   const random = world.random('scene');
   const deviceIds = Array.from(
-    { length: random.whole(3, 7) },
+    { length: random.whole(4, 7) },
     (_none, at) => `00000000-0000-7000-8000-0000000d000${at + 1}`,
   );
   const commands = new SimulatedCommands(world);
