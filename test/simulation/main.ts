@@ -1,6 +1,14 @@
 import { parseArgs } from 'node:util';
 import { simulate } from './simulation.ts';
 
+/**
+ * Runs the worlds of many seeds, up to the first that is not right (docs/tests.md).
+ *
+ *     npm run test:simulation -- --seed 1 --seeds 100   these; the end of the history of one that is not right is printed
+ *     npm run test:simulation -- --keep-going           all of them, and of each that is not right one line
+ *     npm run test:simulation -- --seed 7 --seeds 1 --history --lines 100000   all that happened
+ */
+
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
@@ -19,7 +27,7 @@ let virtualMs = 0;
 let events = 0;
 let failed = 0;
 for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
-  const outcome = await simulate(seed, Number(values.lines));
+  const outcome = await simulate(seed, { lines: Number(values.lines) });
   virtualMs += outcome.virtualMs;
   events += outcome.events;
   for (const [what, count] of outcome.counts) counts.set(what, (counts.get(what) ?? 0) + count);

@@ -32,8 +32,15 @@ export interface Outcome {
   counts: ReadonlyMap<string, number>;
 }
 
-/** Runs the world of one seed. It ends at the first violation. @param lines  how many lines of its history are kept */
-export async function simulate(seed: number, lines = 400): Promise<Outcome> {
+interface Options {
+  /** How many lines of the history are kept (default 400). */
+  lines?: number;
+  /** A part of the usual length of the faults, for a short run. Then there is one drill. */
+  scale?: number;
+}
+
+/** Runs the world of one seed. It ends at the first violation. */
+export async function simulate(seed: number, { lines = 400, scale = 1 }: Options = {}): Promise<Outcome> {
   const world = new World(seed, lines);
   const random = world.random('scene');
   const deviceIds = Array.from(
@@ -67,7 +74,7 @@ export async function simulate(seed: number, lines = 400): Promise<Outcome> {
     await pass(10_000);
     people.begin();
     faults.begin();
-    await pass(FAULTS_MS);
+    await pass(FAULTS_MS * scale);
     people.stop();
     faults.end();
     await pass(HEALING_MS);
@@ -76,7 +83,8 @@ export async function simulate(seed: number, lines = 400): Promise<Outcome> {
     auditor.presence('after the faults');
     auditor.deliveries('after the faults', 60_000);
     auditor.memory();
-    for (let count = 0; count < DRILLS && !isOver(); count++) await drill(scene, { people, auditor, pass });
+    for (let count = 0; count < Math.ceil(DRILLS * scale) && !isOver(); count++)
+      await drill(scene, { people, auditor, pass });
     if (isOver()) return;
     for (const agent of agents) {
       agent.isOn = true;
