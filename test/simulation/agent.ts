@@ -88,8 +88,9 @@ export class SimulatedAgent {
     return this.process.isAlive && this.connectedTo !== undefined && this.connection?.isWhole === true;
   }
 
-  get openCommands(): number {
-    return this.#journal.size;
+  /** Ends that the server does not have yet. */
+  get unreported(): number {
+    return [...this.#journal.values()].filter(({ result }) => result !== undefined).length;
   }
 
   start(): void {
@@ -170,7 +171,7 @@ export class SimulatedAgent {
       }),
     );
     this.#in(CONNECT_MS, () => {
-      if (isAnswered) return;
+      if (isAnswered || connection !== this.connection || !connection.agent.isOpen) return;
       connection.close('agent');
       this.#connectLater();
     });

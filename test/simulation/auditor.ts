@@ -26,8 +26,11 @@ export class Auditor {
     this.#scene.world.history.violated(rule, text);
   }
 
-  /** Each device is shown as it is: in the database, on every dashboard, and by the servers themselves. */
-  presence(when: string): void {
+  /**
+   * Each device is shown as it is: in the database, on every dashboard, and by the servers themselves.
+   * @param isEarly  before each device has sent a heartbeat, which puts right what dashboards have missed
+   */
+  presence(when: string, { isEarly = false } = {}): void {
     const { agents, servers, around } = this.#scene;
     for (const agent of agents) {
       const id = short(agent.deviceId);
@@ -47,7 +50,7 @@ export class Auditor {
         this.#violated('presence-converges', `${when}: ${id} is at ${where} and stored at ${row?.nodeId}`);
       }
       for (const { nodeId, dashboard, isListening } of servers) {
-        if (dashboard === undefined || !isListening) continue;
+        if (dashboard === undefined || !isListening || isEarly) continue;
         const shown = dashboard.shown.get(agent.deviceId);
         const right = agent.isConnected ? 'online' : 'offline';
         if (shown === right) continue;
@@ -152,10 +155,10 @@ export class Auditor {
       }
     }
     for (const agent of agents) {
-      if (agent.openCommands === 0) continue;
+      if (agent.unreported === 0) continue;
       this.#violated(
         'results-arrive',
-        `${short(agent.deviceId)} still has ${agent.openCommands} commands to report`,
+        `${short(agent.deviceId)} still has ${agent.unreported} commands to report`,
       );
     }
   }

@@ -11,6 +11,8 @@ interface Parts {
 }
 
 const HOUR_MS = 3_600_000;
+/** In this time, every device sends a heartbeat. */
+const HEARTBEAT_MS = 35_000;
 
 /** One thing happens in a world that is well, where it is known what has to follow, and how soon. */
 export async function drill(scene: Scene, parts: Parts): Promise<void> {
@@ -164,16 +166,18 @@ async function deviceMoves(scene: Scene, { people, auditor, pass }: Parts): Prom
   await pass(2500);
   around.redis.setLink(former, 'up');
   await pass(10_000);
-  auditor.presence('after a device has moved');
+  auditor.presence('after a device has moved', { isEarly: true });
   await asksEverybody(scene, { people, auditor, pass });
 }
 
 /** A device comes and goes faster than servers hear of it, while Redis is slow. In the end it may be gone. */
 async function deviceFlaps(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
-  const { world, around } = scene;
+  const { world, around, facts } = scene;
   const random = world.random('drills');
   const agent = oneOf(scene);
   if (agent === undefined) return;
+  // Connections that are made at the same time are claimed in any order, and the device hears that it has to wait.
+  facts.isFlapping = true;
   around.redis.slowMs = random.pick([0, 100, 220]);
   for (let times = random.whole(2, 6); times > 0; times--) {
     if (random.chance(0.5)) agent.connection?.silence();
@@ -187,8 +191,9 @@ async function deviceFlaps(scene: Scene, { people, auditor, pass }: Parts): Prom
   }
   await pass(3000);
   around.redis.slowMs = 0;
-  // A connection that fell silent is noticed by its pings.
-  await pass(60_000);
+  // A connection that fell silent is noticed by its pings. One that an older one has replaced comes back after a minute.
+  await pass(90_000);
+  facts.isFlapping = false;
   auditor.presence('after a device has come and gone');
   if (isGone) {
     auditor.owners('after a device has come and gone', agent);
@@ -342,8 +347,10 @@ async function serverLosesRedis(scene: Scene, { people, auditor, pass }: Parts):
   await pass(random.between(500, 10_000));
   around.redis.setLink(server.nodeId, 'up');
   await pass(12_000);
-  auditor.presence('after a server was away from Redis');
+  auditor.presence('after a server was away from Redis', { isEarly: true });
   await asksEverybody(scene, { people, auditor, pass });
+  await pass(HEARTBEAT_MS);
+  auditor.presence('some time after a server was away from Redis');
   if (agent !== undefined) await switchOn(agent, pass);
 }
 
@@ -371,7 +378,7 @@ async function redisDies(scene: Scene, { people, auditor, pass }: Parts): Promis
       );
     }
   }
-  auditor.presence('after Redis has died');
+  auditor.presence('after Redis has died', { isEarly: true });
   await asksEverybody(scene, { people, auditor, pass });
 }
 

@@ -33,6 +33,8 @@ export class Facts {
   readonly counts = new Map<string, number>();
   /** Set when the world is well again: from then on, epochs only grow. */
   isHealed = false;
+  /** A device connects again before it is known that it was connected. */
+  isFlapping = false;
   readonly #world: World;
   readonly #commands: SimulatedCommands;
   readonly #epochs = new Map<string, number>();
@@ -78,7 +80,7 @@ export class Facts {
 
   /** The only connection that a device has was ended for a newer one. With wrong clocks and without Redis that may be. */
   newestSuperseded(deviceId: string): void {
-    if (!this.isHealed) return;
+    if (!this.isHealed || this.isFlapping) return;
     this.#world.history.violated(
       'newest-wins',
       `${short(deviceId)} lost its newest connection to an older one`,

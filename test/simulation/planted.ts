@@ -151,12 +151,6 @@ export const PLANTED: readonly PlantedFault[] = [
     'held',
   ),
   fault(
-    'a released claim is announced again',
-    CLAIMS,
-    '    if (this.#own.get(id) === epoch) this.#own.delete(id);\n',
-    '',
-  ),
-  fault(
     'an announced claim replaces a newer one',
     CLAIMS,
     "  if held and tonumber(string.match(held, '^%d+')) > tonumber(ARGV[2]) then return held end\n",
@@ -292,18 +286,19 @@ export const PLANTED: readonly PlantedFault[] = [
     'actor.isConnected) actor.heartbeatMissed();',
     'actor.isConnected) actor.republish();',
   ),
-  fault(
-    'a superseded connection reports its device as disconnected',
-    ACTOR,
-    'this.epoch < this.#supersededBy) this.#end(SUPERSEDED, undefined)',
-    "this.epoch < this.#supersededBy) this.#end(SUPERSEDED, 'socket_closed')",
-  ),
   // Dashboards.
+  {
+    name: 'late presence of an older epoch is shown, and the server that knows better says nothing',
+    changes: [
+      { file: FEED, find: '    if (known !== undefined && known > epoch) return true;\n', put: '' },
+      { file: HANDLERS, find: 'registry.get(event.deviceId)?.republish();', put: ';' },
+    ],
+  },
   fault(
-    'late presence of an older epoch is shown',
-    FEED,
-    '    if (known !== undefined && known > epoch) return true;\n',
-    '',
+    'a server that is back does not say what it has left behind',
+    HUB,
+    'for (const { deviceId, presence, epoch } of lost) feed.changed(deviceId, { presence }, epoch);',
+    'void lost;',
   ),
   fault(
     'changes are not sent to other servers',
@@ -311,19 +306,7 @@ export const PLANTED: readonly PlantedFault[] = [
     '    while (this.#events.length > 0) this.#broadcast?.(',
     '    while (this.#events.length > 0) void (',
   ),
-  fault(
-    'a wrong report of another server is not answered',
-    HANDLERS,
-    'registry.get(event.deviceId)?.republish();',
-    ';',
-  ),
   // Commands.
-  fault(
-    'a notice to the owner is sent once',
-    ROUTER,
-    '        if (attempt >= ATTEMPTS || this.#isClosed) return;',
-    '        if (attempt >= 1) return;',
-  ),
   fault(
     'new work wakes only devices of this server',
     ROUTER,
@@ -355,22 +338,10 @@ export const PLANTED: readonly PlantedFault[] = [
     '',
   ),
   fault(
-    'after a failed call devices are not woken',
-    DISPATCHER,
-    '      for (const id of deviceIds) this.#awake.add(id);\n',
-    '',
-  ),
-  fault(
     'a result is acknowledged before it is stored',
     DISPATCHER,
     '    this.#events.push({ event, onStored });\n',
     '    this.#events.push({ event, onStored: undefined });\n    onStored?.(true);\n',
-  ),
-  fault(
-    'events that could not be stored are dropped',
-    DISPATCHER,
-    '...substitutes, ...unwritten);',
-    '...substitutes);',
   ),
   fault(
     'a result that cannot be stored is tried for ever',
@@ -529,11 +500,5 @@ export const PLANTED: readonly PlantedFault[] = [
     GUARD,
     'return (await actor.answers(PROOF_MS)) ? actor.claimant : undefined;',
     'return actor.claimant;',
-  ),
-  fault(
-    'a program that is asked about another server waits for ever',
-    GUARD,
-    '      timer = clock.setTimeout(() => resolve(undefined), PROOF_MS + TRANSIT_MS);\n',
-    '',
   ),
 ];
