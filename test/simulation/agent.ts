@@ -266,8 +266,9 @@ export class SimulatedAgent {
 
   #noticed(connection: Connection, { reason }: HubReconnect): void {
     this.#world.history.note(this.process.name, `is told to connect again: ${reason}`);
-    if (connection === this.connection && reason === 'superseded')
+    if (connection === this.connection && reason === 'superseded') {
       this.#facts.newestSuperseded(this.deviceId);
+    }
   }
 
   /** It acknowledges a command when that is on its disk. */
@@ -407,7 +408,10 @@ export class SimulatedAgent {
   #sendQueryResult(frame: CommandFrame, end: Pick<CommandResult, 'status' | 'output' | 'error'>): void {
     const at = new Date(this.#world.wallTime()).toISOString();
     this.connection?.emitToServer('command:result', {
-      ...{ id: frame.id, epoch: frame.epoch, startedAt: at, finishedAt: at },
+      id: frame.id,
+      epoch: frame.epoch,
+      startedAt: at,
+      finishedAt: at,
       ...end,
     });
   }

@@ -68,7 +68,7 @@ export class Auditor {
       if (server.isListening && held !== here) {
         this.#violated(
           'memory-is-empty',
-          `${when}: ${server.nodeId} holds ${String(held)} devices, and ${here} are there`,
+          `${when}: ${server.nodeId} holds ${JSON.stringify(held)} devices, and ${here} are there`,
         );
       }
     }
@@ -128,14 +128,16 @@ export class Auditor {
   commands(): void {
     const { around, facts, agents } = this.#scene;
     for (const id of facts.acknowledged) {
-      if (!around.commands.rows.has(id))
+      if (!around.commands.rows.has(id)) {
         this.#violated('nothing-lost', `${short(id)} was acknowledged and is gone`);
+      }
     }
     for (const row of around.commands.rows.values()) {
       const { id, status, reason } = row;
       const effects = facts.effects.get(id) ?? 0;
-      if (isOpen(row))
+      if (isOpen(row)) {
         this.#violated('commands-end', `${short(id)} of ${short(row.deviceId)} is still ${status}`);
+      }
       if (status === 'succeeded' && effects !== 1) {
         this.#violated('exactly-once', `${short(id)} has succeeded with ${effects} effects`);
       }

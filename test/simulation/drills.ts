@@ -1,7 +1,6 @@
 import type { SimulatedAgent } from './agent.ts';
 import type { Auditor, Scene } from './auditor.ts';
-import { type CommandRow, short } from './ledger.ts';
-import type { NewCommand } from './ledger.ts';
+import { type CommandRow, type NewCommand, short } from './ledger.ts';
 import type { People } from './people.ts';
 
 interface Parts {
@@ -324,8 +323,9 @@ async function serverStops(scene: Scene, { auditor, pass }: Parts): Promise<void
   let hasStopped = false;
   server.stop(() => (hasStopped = true));
   await pass(30_000);
-  if (!hasStopped)
+  if (!hasStopped) {
     scene.world.history.violated('servers-stop', `${server.nodeId} has not stopped after 30 s`);
+  }
   await pass(40_000);
   auditor.presence('after a server was stopped');
   if (!server.process.isAlive) server.start();
@@ -370,8 +370,9 @@ async function redisDies(scene: Scene, { people, auditor, pass }: Parts): Promis
         !agent.isConnected ||
         row?.reason !== 'node_lost' ||
         Date.parse(row.since) < world.wallTime() - 10_000
-      )
+      ) {
         continue;
+      }
       world.history.violated(
         'living-servers-are-not-lost',
         `${short(agent.deviceId)} is marked as lost with its server`,

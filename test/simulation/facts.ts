@@ -107,8 +107,9 @@ export class Facts {
 
   queryRows(query: QueryRecord, messages: readonly string[]): void {
     const { now, history } = this.#world;
-    if (query.ends.length > 0)
+    if (query.ends.length > 0) {
       history.violated('nothing-after-the-end', `rows after the end of ${query.name}`);
+    }
     for (const message of messages) {
       query.rows.push({ at: now, message });
       if (message === `${query.deviceId} ${query.name}`) continue;

@@ -113,7 +113,8 @@ const LIBRARY: Readonly<Record<string, LuaFunction>> = {
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
     return Number.isNaN(number) ? null : number;
   },
-  tostring: ([value = null]) => (value === null ? 'nil' : String(value)),
+  tostring: ([value = null]) =>
+    value === null ? 'nil' : typeof value === 'boolean' ? `${value}` : asText(value),
   unpack: ([value = null]) => new Several(asTable(value).list),
   ipairs: ([value = null]) => asTable(value),
   pairs: ([value = null]) => asTable(value),
@@ -166,9 +167,9 @@ function tokens(text: string): Token[] {
     const { name, number, text: quoted, sign } = match.groups ?? {};
     if (name !== undefined) found.push({ kind: 'name', text: name });
     else if (number !== undefined) found.push({ kind: 'number', text: number });
-    else if (quoted !== undefined)
+    else if (quoted !== undefined) {
       found.push({ kind: 'text', text: quoted.slice(1, -1).replaceAll(/\\(.)/g, '$1') });
-    else if (sign !== undefined) found.push({ kind: 'sign', text: sign });
+    } else if (sign !== undefined) found.push({ kind: 'sign', text: sign });
   }
   if (at !== text.length) throw new Error(`Lua that is not known here: ${text.slice(at, at + 40)}`);
   return found;
@@ -516,8 +517,9 @@ function evaluated(list: readonly Expression[], frame: Frame): LuaValue[] {
 function counted([start = null, end = null, step = 1]: LuaValue[]): [LuaValue][] {
   const turns: [LuaValue][] = [];
   const by = asNumber(step);
-  for (let at = asNumber(start); by > 0 ? at <= asNumber(end) : at >= asNumber(end); at += by)
+  for (let at = asNumber(start); by > 0 ? at <= asNumber(end) : at >= asNumber(end); at += by) {
     turns.push([at]);
+  }
   return turns;
 }
 

@@ -36,8 +36,9 @@ async function measure(fault: PlantedFault, file: string): Promise<Found> {
   });
   const [, seed, rule = ''] = /^seed (\d+): ([\w-]+):/m.exec(output) ?? [];
   const hasEnded = /^\d+ seeds, /m.test(output);
-  if (seed === undefined && !hasEnded)
+  if (seed === undefined && !hasEnded) {
     return { fault, seeds: 1, rule: `it crashes: ${output.trim().slice(-200)}` };
+  }
   return { fault, seeds: seed === undefined ? undefined : Number(seed), rule };
 }
 

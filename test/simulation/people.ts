@@ -7,6 +7,8 @@ import { Process, type World } from './world.ts';
 
 const ANSWER_MS = 40_000;
 const ATTEMPTS = 6;
+/** As long as a server may look for the device. */
+const ABORTED_MS = 3000;
 const HOUR_MS = 3_600_000;
 
 /** People who send commands, cancel some of them, and ask devices questions, through any server. */
@@ -47,8 +49,9 @@ export class People {
     this.#repeat(4000, () => this.#cancelOne());
     this.#repeat(1500, () => {
       const server = this.#anyServer();
-      if (server !== undefined)
+      if (server !== undefined) {
         this.ask(server, this.#random.pick(this.#agents).deviceId, { isProbe: false });
+      }
     });
   }
 
@@ -86,8 +89,10 @@ export class People {
     const task: Task = { ms, end };
     const payload = { language: 'bash', content: JSON.stringify(task), timeoutSeconds: 60 };
     return this.newCommand(deviceId, {
-      ...{ type: 'script.run', payload, ttlMs },
-      timeoutMs: ms === undefined ? HOUR_MS : 60_000,
+      type: 'script.run',
+      payload,
+      ttlMs,
+      timeoutMs: ms === undefined ? HOUR_MS : 6e4,
     });
   }
 
@@ -200,7 +205,10 @@ export class People {
       if (query.isAborted) {
         this.#world.after(abortsAfter, process, () => {
           aborting.abort();
-          this.#world.after(100, process, () => this.#facts.aborted(query));
+          const { frozenMs } = process;
+          this.#world.after(ABORTED_MS, process, () => {
+            if (process.frozenMs === frozenMs) this.#facts.aborted(query);
+          });
         });
       }
       void hub
@@ -226,9 +234,9 @@ export class People {
     const { process } = server;
     this.#world.after(random.between(1, 50), process, () =>
       handle((hear) => {
-        if (random.chance(0.01))
+        if (random.chance(0.01)) {
           this.#world.history.note('people', `${short(process.name)}: an answer is lost`);
-        else this.#world.after(random.between(1, 50), this.#process, hear);
+        } else this.#world.after(random.between(1, 50), this.#process, hear);
       }),
     );
   }

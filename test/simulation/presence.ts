@@ -105,7 +105,13 @@ export function storeOf(
       // The values are read when the statement is sent. The actors go on changing their records.
       const rows = records.map(
         ({ deviceId, epoch, lastSeenAt, presence: { state, since, reason } }): PresenceRow => ({
-          ...{ deviceId, epoch, nodeId, state, since, reason, lastSeenAt },
+          deviceId,
+          epoch,
+          nodeId,
+          state,
+          since,
+          reason,
+          lastSeenAt,
         }),
       );
       return run(() => presence.write(nodeId, rows));

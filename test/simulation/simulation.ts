@@ -83,8 +83,9 @@ export async function simulate(seed: number, { lines = 400, scale = 1 }: Options
     auditor.presence('after the faults');
     auditor.deliveries('after the faults', 60_000);
     auditor.memory();
-    for (let count = 0; count < Math.ceil(DRILLS * scale) && !isOver(); count++)
+    for (let count = 0; count < Math.ceil(DRILLS * scale) && !isOver(); count++) {
       await drill(scene, { people, auditor, pass });
+    }
     if (isOver()) return;
     for (const agent of agents) {
       agent.isOn = true;

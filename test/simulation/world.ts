@@ -25,6 +25,8 @@ const BEGUN_AT = Date.UTC(2026, 5, 1);
 
 interface Scheduled {
   at: number;
+  /** When it was to happen before its process froze: events that wait for the same end of it keep their order. */
+  dueAt: number;
   order: number;
   owner: Process;
   run: () => void;
@@ -83,7 +85,8 @@ export class World {
 
   /** Lets something happen in a process after a time. */
   after(ms: number, owner: Process, run: () => void): Scheduled {
-    const event = { at: this.now + Math.max(0, ms), order: ++this.#order, owner, run, isCancelled: false };
+    const at = this.now + Math.max(0, ms);
+    const event = { at, dueAt: at, order: ++this.#order, owner, run, isCancelled: false };
     this.#queue.push(event);
     return event;
   }
@@ -130,8 +133,7 @@ export class World {
       const { owner } = event;
       if (event.isCancelled || !owner.isAlive) continue;
       if (owner.frozenUntil > event.at) {
-        // In the order in which they would have happened.
-        this.#queue.push(Object.assign(event, { at: owner.frozenUntil, order: ++this.#order }));
+        this.#queue.push(Object.assign(event, { at: owner.frozenUntil }));
         continue;
       }
       this.now = Math.max(this.now, event.at);
@@ -229,7 +231,7 @@ class WorldTimer implements Timer {
   }
 }
 
-/** The next event first; of two at one time the one that was scheduled first. */
+/** The next event first; of two at one time the one that was due or scheduled first. */
 class Heap {
   readonly #items: Scheduled[] = [];
 
@@ -272,5 +274,7 @@ class Heap {
   }
 }
 
-const isBefore = (one: Scheduled, other: Scheduled) =>
-  one.at < other.at || (one.at === other.at && one.order < other.order);
+function isBefore(one: Scheduled, other: Scheduled): boolean {
+  if (one.at !== other.at) return one.at < other.at;
+  return one.dueAt === other.dueAt ? one.order < other.order : one.dueAt < other.dueAt;
+}
