@@ -36,6 +36,8 @@ const DRILLS = [
   serverStops,
   serverLosesRedis,
   redisDies,
+  databaseIsAway,
+  everythingRestarts,
   clockIsSet,
 ];
 
@@ -399,4 +401,62 @@ async function clockIsSet(scene: Scene, { people, auditor, pass }: Parts): Promi
     }
   }
   await sendsCommands(scene, { people, auditor, pass });
+}
+
+/** What could not be written is written when the database is back, the newest of each device. */
+async function databaseIsAway(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
+  const { world, servers, around } = scene;
+  const random = world.random('drills');
+  const agent = oneOf(scene);
+  if (agent === undefined) return;
+  const command = people.newCommand(agent.deviceId, {
+    type: 'script.run',
+    payload: { language: 'bash', content: JSON.stringify({ ms: 2000, end: 'succeeds' }), timeoutSeconds: 60 },
+  });
+  people.post(command);
+  await pass(random.between(500, 1500));
+  for (const { nodeId } of servers) around.database.setWeather(nodeId, { isAway: true });
+  await pass(random.between(100, 1500));
+  if (random.chance(0.5)) agent.reconnect(random.between(1, 500));
+  await pass(random.between(500, 3000));
+  const isGone = random.chance(0.6);
+  if (isGone) {
+    agent.isOn = false;
+    agent.kill(true);
+  }
+  await pass(random.between(5500, 9000));
+  for (const { nodeId } of servers) around.database.setWeather(nodeId, {});
+  await pass(3000);
+  auditor.presence('after the database was away', { isEarly: true });
+  if (isGone) return switchOn(agent, pass);
+  await pass(12_000);
+  const row = rowOf(scene, command);
+  // Others may run in its lane until they are cancelled.
+  if (row === undefined || row.status === 'succeeded' || row.status === 'queued') return;
+  world.history.violated(
+    'results-arrive',
+    `${short(row.id)} is ${row.status} some time after the database was away`,
+  );
+}
+
+/** Epochs of a time when all clocks were ahead do not make later ones count for less, also if Redis has forgotten them. */
+async function everythingRestarts(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const { servers, around } = scene;
+  const random = scene.world.random('drills');
+  for (const { process } of servers) process.clockAhead = 24 * HOUR_MS;
+  oneOf(scene)?.reconnect();
+  await pass(4000);
+  for (const server of servers) server.stop(() => {});
+  await pass(8000);
+  around.redis.stop({ losesData: true });
+  await pass(1000);
+  around.redis.start();
+  for (const server of servers) {
+    server.process.clockAhead = 0;
+    if (!server.process.isAlive) server.start();
+    await pass(random.between(0, 1000));
+  }
+  // While there was no server, devices try less and less often.
+  await pass(45_000);
+  auditor.presence('after everything was restarted');
 }

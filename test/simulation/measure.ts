@@ -10,10 +10,15 @@ import { PLANTED, type PlantedFault } from './planted.ts';
  *
  *     npm run test:simulation:planted                        all of them
  *     npm run test:simulation:planted -- --seeds 100 claim   those whose name contains `claim`, in 100 seeds at most
+ *     npm run test:simulation:planted -- --skip 20           without the first 20 of the list
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seeds: { type: 'string', default: '1000' }, processes: { type: 'string', default: '2' } },
+  options: {
+    seeds: { type: 'string', default: '1000' },
+    skip: { type: 'string', default: '0' },
+    processes: { type: 'string', default: '2' },
+  },
 });
 
 interface Found {
@@ -49,7 +54,7 @@ const chosen = PLANTED.filter(
     positionals.length === 0 || positionals.some((word) => name.includes(word) || was === word),
 );
 const found: Found[] = [];
-const waiting = [...chosen.entries()];
+const waiting = [...chosen.entries()].slice(Number(values.skip));
 const lane = async () => {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     const [at, fault] = next;

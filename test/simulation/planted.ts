@@ -248,7 +248,7 @@ export const PLANTED: readonly PlantedFault[] = [
     'a server does not mark what its earlier run left behind',
     HUB,
     'await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });',
-    '',
+    '[] as Awaited<ReturnType<typeof store.markLost>>;',
   ),
   fault(
     'devices are not reported again after a return',
