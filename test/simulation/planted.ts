@@ -242,7 +242,7 @@ export const PLANTED: readonly PlantedFault[] = [
     'devices of servers that were lost while none ran are not marked',
     LOST,
     '    if (this.#hasMarkedOrphans || alive === undefined) return;',
-    '    if (alive !== undefined) return;',
+    '    if (alive === undefined || alive.size > 0) return;',
   ),
   fault(
     'a server does not mark what its earlier run left behind',
