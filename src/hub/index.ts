@@ -430,7 +430,9 @@ export function createHub(options: HubOptions): Hub {
       // Marks what an earlier run of this node left behind. A node that is alone can speak for all nodes.
       const lost = await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });
       // If this node was away for a moment only, the others have not lost it, and their dashboards still show the devices.
-      for (const { deviceId, presence, epoch } of lost) feed.changed(deviceId, { presence }, epoch);
+      for (const { deviceId, presence, epoch } of lost) {
+        feed.changed(deviceId, { presence }, { epoch, isForAll: true });
+      }
       // If the clock was ahead when an earlier claim was stored, that claim must not be newer than those to come.
       directory.epochSeen(await store.greatestEpoch());
       await reports.start();

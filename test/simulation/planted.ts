@@ -297,7 +297,7 @@ export const PLANTED: readonly PlantedFault[] = [
   fault(
     'a server that is back does not say what it has left behind',
     HUB,
-    'for (const { deviceId, presence, epoch } of lost) feed.changed(deviceId, { presence }, epoch);',
+    '        feed.changed(deviceId, { presence }, { epoch, isForAll: true });',
     'void lost;',
   ),
   fault(

@@ -1,4 +1,4 @@
-import type { DeviceStore, PresenceRecord } from '../../src/hub/ports.ts';
+import type { DeviceStore, PresenceRecord, StoredDevice } from '../../src/hub/ports.ts';
 import type { DeviceSummary } from '../../src/protocol/index.ts';
 import type { SimulatedDatabase } from './database.ts';
 import { ORG_ID, short } from './ledger.ts';
@@ -66,7 +66,7 @@ export class SimulatedPresence {
     return Math.max(0, ...[...this.rows.values()].map(({ epoch }) => epoch));
   }
 
-  summary(deviceId: string): DeviceSummary {
+  #summary(deviceId: string): DeviceSummary {
     const row = this.rows.get(deviceId);
     const presence =
       row === undefined
@@ -88,8 +88,12 @@ export class SimulatedPresence {
     };
   }
 
-  summaries(): DeviceSummary[] {
-    return this.#deviceIds.map((deviceId) => this.summary(deviceId));
+  stored(deviceId: string): StoredDevice {
+    return { device: this.#summary(deviceId), epoch: this.rows.get(deviceId)?.epoch ?? 0 };
+  }
+
+  all(): StoredDevice[] {
+    return this.#deviceIds.map((deviceId) => this.stored(deviceId));
   }
 }
 
@@ -124,8 +128,8 @@ export function storeOf(
     greatestEpoch: () => run(() => presence.greatestEpoch()),
     askable: (_caller, deviceIds) => run(() => new Map(deviceIds.map((id) => [id, { refusal: undefined }]))),
     found: () => run(() => []),
-    summaries: (_caller, _filter, { after }) => run(() => (after === undefined ? presence.summaries() : [])),
+    summaries: (_caller, _filter, { after }) => run(() => (after === undefined ? presence.all() : [])),
     summariesOf: (deviceIds) =>
-      run(() => deviceIds.map((id) => ({ device: presence.summary(id), partnerId: 'partner' }))),
+      run(() => deviceIds.map((id) => ({ ...presence.stored(id), partnerId: 'partner' }))),
   };
 }

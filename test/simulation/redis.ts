@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
-import type { RedisConnection } from '../../src/platform/cluster/redis.ts';
+import type { RedisConnection, RedisSubscriber } from '../../src/platform/cluster/redis-connection.ts';
 import { type Reply, script } from './lua.ts';
 import { Pipe } from './pipe.ts';
 import type { Process, World } from './world.ts';
@@ -65,30 +65,40 @@ export class SimulatedRedis {
     this.isUp = true;
   }
 
-  open(owner: Process): RedisConnection {
-    const client = new Client(this.#world, this, owner);
-    this.#clients.add(client);
+  /** As `openRedis`: resolves after the first attempt. */
+  async open(owner: Process): Promise<RedisConnection> {
+    const client = await this.#connected(owner);
     return {
       client: client as unknown as Redis,
+      isSharded: false,
       isUp: () =>
         client.ping().then(
           () => true,
           () => false,
         ),
-      async close() {
-        client.end();
+      isWhole: () => client.status === 'ready',
+      onChange(handler) {
+        let isWhole = client.status === 'ready';
+        const become = (now: boolean) => {
+          if (now !== isWhole) handler((isWhole = now));
+        };
+        client.on('ready', () => become(true));
+        client.on('close', () => become(false));
       },
+      publish: async (channel, text) => Number(await client.publish(channel, text)),
+      openSubscriber: async () => subscriberOf(await this.#connected(owner)),
+      close: async () => client.end(),
     };
   }
 
-  /** As `openRedis`: resolves after the first attempt. */
-  async opened(owner: Process): Promise<RedisConnection> {
-    const connection = this.open(owner);
+  async #connected(owner: Process): Promise<Client> {
+    const client = new Client(this.#world, this, owner);
+    this.#clients.add(client);
     await new Promise<void>((resolve) => {
-      connection.client.once('ready', () => resolve());
-      connection.client.once('close', () => resolve());
+      client.once('ready', () => resolve());
+      client.once('close', () => resolve());
     });
-    return connection;
+    return client;
   }
 
   /** @param isHeard  whether Redis hears that, as it does unless the machine loses its power */
@@ -144,9 +154,11 @@ export class SimulatedRedis {
         return this.#hashes.get(key)?.get(one) ?? null;
       case 'HMGET':
         return args.map((field) => this.#hashes.get(key)?.get(field) ?? null);
-      case 'HSET':
-        within(this.#hashes, key).set(one, two);
-        return 1;
+      case 'HSET': {
+        const hash = within(this.#hashes, key);
+        for (let at = 0; at < args.length; at += 2) hash.set(args[at] ?? '', args[at + 1] ?? '');
+        return args.length / 2;
+      }
       case 'HDEL':
         return this.#hashes.get(key)?.delete(one) === true ? 1 : 0;
       case 'ZADD': {
@@ -336,4 +348,28 @@ class Client extends EventEmitter {
     for (const { reject } of owed) reject(new Error('Connection is closed.'));
     this.#connectIn(this.#random().between(25, 2000));
   }
+}
+
+/** As `openSubscriber` of `redis.ts`. */
+function subscriberOf(client: Client): RedisSubscriber {
+  let listening: readonly string[] = [];
+  let hasListened = client.status === 'ready';
+  const missedHandlers: (() => void)[] = [];
+  const subscribe = () => {
+    if (listening.length > 0) void client.subscribe(...listening).catch(() => 0);
+  };
+  client.on('ready', () => {
+    subscribe();
+    if (hasListened) for (const handler of missedHandlers) handler();
+    hasListened = true;
+  });
+  return {
+    listen(channels) {
+      listening = channels;
+      subscribe();
+    },
+    onMessage: (handler) => void client.on('message', (_channel: string, text: string) => handler(text)),
+    onMissed: (handler) => void missedHandlers.push(handler),
+    close: async () => client.end(),
+  };
 }

@@ -93,16 +93,14 @@ export class SimulatedServer {
     const { nodeId } = this;
     const log = this.#log();
     const metrics = this.#metrics();
-    const connection = await redis.opened(process);
+    const connection = await redis.open(process);
     const cluster = await joinCluster({
-      redisUrl: 'redis://simulated',
       redis: connection,
       nodeId,
       onSuperseded: (deviceId, epoch) => this.hub?.superseded(deviceId, epoch),
       onReturn: () => this.hub?.republish(),
       log,
       metrics,
-      open: () => redis.opened(process),
     });
     this.#cluster = cluster;
     const hub = createHub({
