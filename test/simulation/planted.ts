@@ -153,21 +153,21 @@ export const PLANTED: readonly PlantedFault[] = [
   fault(
     'an announced claim replaces a newer one',
     CLAIMS,
-    "  if held and tonumber(string.match(held, '^%d+')) > tonumber(ARGV[2]) then return held end\n",
-    '',
+    "if not claim or (tonumber(string.match(claim, '^%d+')) or 0) <= tonumber(epoch) then",
+    'if 1 then',
   ),
+  fault('claims are not announced when Redis is back', JOIN, '      directory.announce();\n', ''),
   fault(
-    'claims are not announced when Redis is back',
-    JOIN,
-    'directory.announce().catch',
-    'Promise.resolve().catch',
+    'a claim without Redis is never published',
+    CLAIMS,
+    '      this.#untold.add(bucket);\n      this.#tellAfter(RETRY_MS);\n    }\n    this.#lastEpoch',
+    '    }\n    this.#lastEpoch',
   ),
-  fault('a claim without Redis is never published', CLAIMS, '      this.#onUnpublished();\n', ''),
   fault(
     'an outdated claim is found only by its other owner',
     CLAIMS,
-    'if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);\n          else',
-    '',
+    'if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);\n      else',
+    'if (claim.epoch <= epoch)',
   ),
   fault(
     'claims of dead servers count',
@@ -235,8 +235,8 @@ export const PLANTED: readonly PlantedFault[] = [
   fault(
     'a device that has come back here is not reported again',
     LOST,
-    'if (actor?.countsAsConnected === true) actor.republish();\n      else ',
-    '',
+    'if (actor?.countsAsConnected === true) actor.republish();\n      // The node that has it now must say so, whether or not it shows the device.\n      else',
+    "if (actor?.state !== 'gone')",
   ),
   fault(
     'devices of servers that were lost while none ran are not marked',
@@ -303,8 +303,8 @@ export const PLANTED: readonly PlantedFault[] = [
   fault(
     'changes are not sent to other servers',
     FEED,
-    '    while (this.#events.length > 0) this.#broadcast?.(',
-    '    while (this.#events.length > 0) void (',
+    '      this.#others?.send(\n        recipients,',
+    '      void ((..._some: unknown[]) => {})(\n        recipients,',
   ),
   // Commands.
   fault(
@@ -486,7 +486,7 @@ export const PLANTED: readonly PlantedFault[] = [
   fault(
     'after a loss of Redis all others count as lost at once',
     BUS,
-    'lost.length > 0 && clock.monotonic() < this.#quietUntil',
+    'lost.length > 0 && (isPartlyAway || clock.monotonic() < this.#quietUntil)',
     'lost.length < 0',
   ),
   fault(
