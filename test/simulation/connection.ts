@@ -22,6 +22,8 @@ export class Connection {
   /** Called at the agent. */
   onAccepted: () => void = () => {};
   onRefused: (refusal: Refusal) => void = () => {};
+  /** How many messages the agent has sent. */
+  sent = 0;
   readonly #world: World;
   readonly #toServer: Pipe;
   readonly #toAgent: Pipe;
@@ -85,6 +87,7 @@ export class Connection {
 
   emitToServer(event: string, payload: unknown, onAcknowledged: (answer: unknown) => void = () => {}): void {
     if (!this.agent.isOpen) return;
+    this.sent += 1;
     this.#toServer.send(() => {
       if (!this.server.isOpen) return;
       this.atServer(event, payload, (answer) =>
