@@ -226,6 +226,7 @@ async function deviceIsMute(scene: Scene, { pass }: Parts): Promise<void> {
   await pass(1000);
   const { sent } = connection;
   await pass(111_000);
+  agent.beMute(0);
   // A result that it has sent meanwhile counts as well.
   if (agent.connection !== connection || !connection.server.isOpen || connection.sent > sent) return;
   scene.world.history.violated('silence-ends-connections', `${short(agent.deviceId)} was silent for 112 s`);
