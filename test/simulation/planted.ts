@@ -92,6 +92,11 @@ export const PLANTED: readonly PlantedFault[] = [
     changes: [
       {
         file: ADMISSION,
+        find: '  follow(lateMs: number, now = clock.monotonic())',
+        put: '  follow(lateMs: number, now = clock.now())',
+      },
+      {
+        file: ADMISSION,
         find: '  refusal(now = clock.monotonic()): Refusal',
         put: '  refusal(now = clock.now()): Refusal',
       },
