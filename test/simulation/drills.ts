@@ -405,6 +405,9 @@ async function clockIsSet(scene: Scene, { people, auditor, pass }: Parts): Promi
     }
   }
   await sendsCommands(scene, { people, auditor, pass });
+  for (const { agent } of before) agent.reconnect(random.between(1, 1000));
+  await pass(8000);
+  auditor.presence('after a clock was set', { isEarly: true });
 }
 
 /** What could not be written is written when the database is back, the newest of each device. */
