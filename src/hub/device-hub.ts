@@ -21,6 +21,7 @@ import type {
   DeviceServices,
   People,
 } from './ports.ts';
+import type { ServeSockets } from './sockets.ts';
 import type { DevicePatch } from './subscriptions/device-change.ts';
 import type { Server as HttpServer } from 'node:http';
 import type { NodeBus } from '../platform/cluster/node-bus.ts';
@@ -108,6 +109,8 @@ export interface Hub extends DeviceHub {
 
 export interface HubOptions {
   httpServer: HttpServer;
+  /** How agents and dashboards connect (default: by Socket.IO). */
+  serve?: ServeSockets;
   store: DeviceStore;
   /** Called with the devices of every change that this node announces. */
   onDevicesChanged?: (deviceIds: readonly string[]) => void;

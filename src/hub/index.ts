@@ -4,16 +4,9 @@ import { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
 import { AppError } from '../platform/errors.ts';
 import { omitUndefined } from '../platform/omit-undefined.ts';
-import {
-  DASHBOARD_NAMESPACE,
-  type DeviceSummary,
-  type ErrorAck,
-  type HeartbeatAck,
-  type Refusal,
-} from '../protocol/index.ts';
+import { type DeviceSummary, type ErrorAck, type HeartbeatAck, type Refusal } from '../protocol/index.ts';
 import { AccessChanges, DashboardAccess } from './dashboard/dashboard-access.ts';
 import { AgentConnections } from './agents/agent-connections.ts';
-import { serveAgents } from './agents/agent-transport.ts';
 import { IdentityGuard } from './agents/identity-guard.ts';
 import { ClusterInterest, OwnInterest } from './cluster/interest.ts';
 import { InProcessDirectory } from './cluster/directory.ts';
@@ -21,7 +14,6 @@ import type { HubMessage } from './cluster/messages.ts';
 import { Router } from './cluster/router.ts';
 import { CommandDispatcher, UndeliveredWork } from './commands/command-dispatcher.ts';
 import { DashboardQuotas } from './dashboard/dashboard-limits.ts';
-import { serveDashboards } from './dashboard/dashboard-transport.ts';
 import { BUSY, type ActorLimits } from './device/actor-messages.ts';
 import { ActorRegistry, drainActors } from './device/actor-registry.ts';
 import type { RunLiveQuery } from './device/live-query.ts';
@@ -42,14 +34,8 @@ import { NO_UPGRADE_OFFERS, type StoredDevice } from './ports.ts';
 import { UpgradeReportWriter } from './agents/upgrade-report-writer.ts';
 import { createSampleWriter } from './agents/sample-writer.ts';
 import { createServiceWriter } from './agents/service-writer.ts';
-import {
-  AddressAdmission,
-  type AddressLimits,
-  Admission,
-  type AdmissionLimits,
-  UpgradeGate,
-} from './wire/admission.ts';
-import { createSocketServer } from './wire/socket-server.ts';
+import { AddressAdmission, type AddressLimits, Admission, type AdmissionLimits } from './wire/admission.ts';
+import { serveSockets } from './sockets.ts';
 
 export { ACCESS_CHANNEL } from './dashboard/dashboard-access.ts';
 export {
@@ -90,7 +76,6 @@ export function createHub(options: HubOptions): Hub {
   const directory = options.directory ?? new InProcessDirectory();
   const registry = new ActorRegistry();
   const counters = hubCounters(metrics);
-  const io = createSocketServer(options.httpServer);
   const heartbeatMs = options.heartbeatSeconds * 1000;
   const silentAfterMs = heartbeatMs * MISSED_HEARTBEATS;
 
@@ -286,28 +271,6 @@ export function createHub(options: HubOptions): Hub {
   const admission = new Admission(options.admission ?? ADMISSION);
   const pace = clock.setInterval(() => admission.follow(writer.lateMs), PACE_MS).unref();
   let isDraining = false;
-  const gate = new UpgradeGate(options.httpServer, {
-    closed: () => (isDraining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
-    refusal: () => admission.refusal(),
-    refund: () => admission.refund(),
-    addresses: new AddressAdmission(options.admission?.address ?? ADMISSION_PER_ADDRESS),
-    prefixOf: ({ socket, headers }) =>
-      countedNetwork(clientAddress({ peer: socket.remoteAddress, headers }, options.proxyTrust)),
-  });
-  io.of(DASHBOARD_NAMESPACE).on('connection', ({ request }) => gate.refundAttempt(request));
-  serveAgents(io, {
-    credentials,
-    guard,
-    log,
-    gate,
-    metrics,
-    wirePath: options.agentWire ?? 'direct',
-    proxyTrust: options.proxyTrust,
-    onBadMessage: () => counters.badMessages.inc(),
-    onExcess: () => counters.excessMessages.inc(),
-    onUnread: () => counters.unreadAgents.inc(),
-    connected: (connection) => connections.connected(connection),
-  });
   const query: RunLiveQuery = async (deviceId, liveQuery) => {
     const startedAt = clock.monotonic();
     const outcome = await router.query(deviceId, liveQuery);
@@ -316,26 +279,48 @@ export function createHub(options: HubOptions): Hub {
     counters.querySeconds.observe({ type: liveQuery.type }, (clock.monotonic() - startedAt) / 1000);
     return outcome;
   };
-  serveDashboards(io, {
-    people: options.people,
-    proxyTrust: options.proxyTrust,
-    store,
-    feed: ownFeed,
-    latest,
-    live,
-    ledger,
-    work: options.longWork,
-    jobAudience,
-    query,
-    logReads: options.logReads,
-    terminals: options.terminals,
-    reach: options.reach,
-    log,
-    access: dashboardAccess,
-    quotas: new DashboardQuotas(options.dashboardLimits),
-    onCutOff: () => counters.cutOff.inc(),
-    onRefused: () => counters.badDashboardMessages.inc(),
-    ...(options.dashboardPatienceMs === undefined ? {} : { patienceMs: options.dashboardPatienceMs }),
+  const sockets = (options.serve ?? serveSockets)(options.httpServer, {
+    agents: {
+      credentials,
+      guard,
+      log,
+      metrics,
+      wirePath: options.agentWire ?? 'direct',
+      proxyTrust: options.proxyTrust,
+      onBadMessage: () => counters.badMessages.inc(),
+      onExcess: () => counters.excessMessages.inc(),
+      onUnread: () => counters.unreadAgents.inc(),
+      connected: (connection) => connections.connected(connection),
+    },
+    admission: {
+      closed: () => (isDraining ? { code: 'DRAINING', retryAfterMs: 5000 } : undefined),
+      refusal: () => admission.refusal(),
+      refund: () => admission.refund(),
+      addresses: new AddressAdmission(options.admission?.address ?? ADMISSION_PER_ADDRESS),
+      prefixOf: ({ socket, headers }) =>
+        countedNetwork(clientAddress({ peer: socket.remoteAddress, headers }, options.proxyTrust)),
+    },
+    dashboards: {
+      people: options.people,
+      proxyTrust: options.proxyTrust,
+      store,
+      feed: ownFeed,
+      latest,
+      live,
+      ledger,
+      work: options.longWork,
+      jobAudience,
+      query,
+      logReads: options.logReads,
+      terminals: options.terminals,
+      reach: options.reach,
+      log,
+      access: dashboardAccess,
+      quotas: new DashboardQuotas(options.dashboardLimits),
+      onCutOff: () => counters.cutOff.inc(),
+      onRefused: () => counters.badDashboardMessages.inc(),
+      ...(options.dashboardPatienceMs === undefined ? {} : { patienceMs: options.dashboardPatienceMs }),
+    },
   });
   registerHubGauges(metrics, {
     registry,
@@ -346,7 +331,7 @@ export function createHub(options: HubOptions): Hub {
     dispatcher,
     router,
     admission,
-    sockets: () => io.engine.clientsCount,
+    sockets: () => sockets.clients,
   });
   const stopSweep = startSilenceSweep({ registry, reports, lostDevices, silentAfterMs });
 
@@ -443,7 +428,11 @@ export function createHub(options: HubOptions): Hub {
     },
     async start() {
       // Marks what an earlier run of this node left behind. A node that is alone can speak for all nodes.
-      await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });
+      const lost = await store.markLost(options.nodes === undefined ? { allBut: [] } : { of: bus.nodeId });
+      // If this node was away for a moment only, the others have not lost it, and their dashboards still show the devices.
+      for (const { deviceId, presence, epoch } of lost) {
+        feed.changed(deviceId, { presence }, { epoch, isForAll: true });
+      }
       // If the clock was ahead when an earlier claim was stored, that claim must not be newer than those to come.
       directory.epochSeen(await store.greatestEpoch());
       await reports.start();
@@ -487,7 +476,7 @@ export function createHub(options: HubOptions): Hub {
       await services.close();
       jobs.close();
       await longWork?.close();
-      await io.close();
+      await sockets.close();
       eventHandlers.close();
       accessChanges.close();
       changedDevices.close();

@@ -46,7 +46,7 @@ export interface AgentTransport {
   namespace: Namespace<AgentToHub, HubToAgent, DefaultEventsMap, SocketData>;
 }
 
-interface AgentParts {
+export interface AgentParts {
   credentials: AgentCredentials;
   guard: IdentityGuard;
   log: Logger;

@@ -50,7 +50,13 @@ export type DeviceNotice = z.infer<
 export const DeviceMessage = z.discriminatedUnion('kind', [
   QueryFrame,
   z.object({ kind: z.literal('rows'), id: z.string(), rows: z.array(z.unknown()) }),
-  z.object({ kind: z.literal('answer'), id: z.string(), output: z.unknown() }),
+  z.object({
+    kind: z.literal('answer'),
+    id: z.string(),
+    output: z.unknown(),
+    /** How many rows were sent before it. A server of the former release does not say. */
+    rowCount: z.number().optional(),
+  }),
   z.object({ kind: z.literal('failure'), id: z.string(), failure: Failure }),
   z.object({ kind: z.literal('cancel'), id: z.string(), deviceId: z.string(), failure: Failure }),
   z.object({ kind: z.literal('terminal'), deviceId: z.string(), control: TerminalControl }),

@@ -25,7 +25,7 @@ interface RemoteQuery {
 export class RemoteQueries {
   readonly #bus: NodeBus<HubMessage>;
   readonly #log: Logger;
-  readonly #open = new Map<string, RemoteQuery>();
+  readonly #open = new Map<string, RemoteQuery & { rowsReceived: number }>();
 
   constructor(bus: NodeBus<HubMessage>, log: Logger) {
     this.#bus = bus;
@@ -38,7 +38,7 @@ export class RemoteQueries {
 
   send(query: RemoteQuery): void {
     const { frame, nodeId } = query;
-    this.#open.set(frame.id, query);
+    this.#open.set(frame.id, { ...query, rowsReceived: 0 });
     this.#bus.send(nodeId, frame).then(
       (delivered) => {
         if (!delivered) this.#settle(frame.id, { ok: false, reason: 'offline' });
@@ -81,13 +81,19 @@ export class RemoteQueries {
     const query = this.#open.get(id);
     if (query === undefined) return;
     const parsed = rowSchema(query.frame.type)?.array().safeParse(rows);
-    if (parsed?.success === true) query.onRows(parsed.data);
-    else this.#refuse(from, id);
+    if (parsed?.success !== true) return this.#refuse(from, id);
+    query.rowsReceived += rows.length;
+    query.onRows(parsed.data);
   }
 
-  answer(from: string, id: string, output: unknown): void {
+  /** @param rowCount  how many rows the owner has sent; undefined if it does not say */
+  answer(from: string, id: string, output: unknown, rowCount?: number): void {
     const query = this.#open.get(id);
     if (query === undefined) return;
+    // Redis counts a subscriber whose connection is broken as a receiver, so the owner cannot know that rows were lost.
+    if (rowCount !== undefined && rowCount !== query.rowsReceived) {
+      return this.#settle(id, { ok: false, reason: 'unavailable' });
+    }
     const parsed = COMMANDS[query.frame.type].output.safeParse(output);
     if (parsed.success) this.#settle(id, { ok: true, output: parsed.data });
     else this.#refuse(from, id);
@@ -157,9 +163,11 @@ class QueryResponder {
     const { id } = frame;
     // An answer whose rows were lost on the way must not count as complete.
     let isComplete = true;
+    let rowCount = 0;
     this.run(
       frame,
       (rows) => {
+        rowCount += rows.length;
         void this.#send(nodeId, { kind: 'rows', id, rows }).then((delivered) => (isComplete &&= delivered));
       },
       (outcome) => {
@@ -168,7 +176,7 @@ class QueryResponder {
         else {
           this.#answer(nodeId, () =>
             isComplete
-              ? { kind: 'answer', id, output: outcome.output }
+              ? { kind: 'answer', id, output: outcome.output, rowCount }
               : { kind: 'failure', id, failure: { reason: 'unavailable' } },
           );
         }
@@ -372,7 +380,7 @@ export class Router {
       case 'rows':
         return this.#remote.rows(from, message.id, message.rows);
       case 'answer':
-        return this.#remote.answer(from, message.id, message.output);
+        return this.#remote.answer(from, message.id, message.output, message.rowCount);
       case 'failure':
         return this.#remote.failure(message.id, message.failure);
       case 'terminal':

@@ -142,7 +142,7 @@ interface SocketData {
 type DashboardSocket = Socket<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
 type DashboardNamespace = Namespace<DashboardToHub, HubToDashboard, DefaultEventsMap, SocketData>;
 
-interface Parts {
+export interface DashboardParts {
   people: People;
   proxyTrust: ProxyTrust;
   store: DeviceStore;
@@ -170,7 +170,7 @@ interface Parts {
 }
 
 /** Serves dashboards on their namespace: authenticates each connection and builds its parts. */
-export function serveDashboards(io: Server, parts: Parts): void {
+export function serveDashboards(io: Server, parts: DashboardParts): void {
   const namespace: DashboardNamespace = io.of(DASHBOARD_NAMESPACE);
   namespace.use((socket: DashboardSocket, next) => {
     admit(socket, parts).then(
@@ -185,7 +185,10 @@ export function serveDashboards(io: Server, parts: Parts): void {
   parts.reach?.onChange((isWhole) => namespace.local.emit('hub:state', { isWhole }));
 }
 
-async function admit(socket: DashboardSocket, { people, proxyTrust, quotas }: Parts): Promise<SocketData> {
+async function admit(
+  socket: DashboardSocket,
+  { people, proxyTrust, quotas }: DashboardParts,
+): Promise<SocketData> {
   // The connection serves an agent: its handshake was released, and with it the address that a person's limits need.
   if (isHandshakeReleased(socket)) {
     throw new AppError('forbidden', 'This connection belongs to an agent. Open another one.');
@@ -215,7 +218,7 @@ async function admit(socket: DashboardSocket, { people, proxyTrust, quotas }: Pa
   }
 }
 
-function serve(socket: DashboardSocket, parts: Parts): void {
+function serve(socket: DashboardSocket, parts: DashboardParts): void {
   const { people, access: allAccess, log } = parts;
   const { caller, authenticate, leave } = socket.data;
   if (parts.reach?.isWhole() === false) socket.emit('hub:state', { isWhole: false });

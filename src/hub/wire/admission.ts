@@ -181,7 +181,7 @@ export class Admission {
   }
 }
 
-interface AdmissionRules {
+export interface AdmissionRules {
   /** Why no agent is accepted now, if so. */
   closed(): Refusal | undefined;
   /** Admits one connection, or returns why not. */

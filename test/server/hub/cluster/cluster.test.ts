@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { InProcessDirectory } from '../../../../src/hub/cluster/directory.ts';
 import { createHub, type Hub } from '../../../../src/hub/index.ts';
-import type { IdentityConflict, PresenceRecord } from '../../../../src/hub/ports.ts';
+import type { DeviceStore, IdentityConflict, PresenceRecord } from '../../../../src/hub/ports.ts';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { InProcessCluster, type NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
@@ -53,7 +53,11 @@ describe('a cluster of three hubs', () => {
   /** Presence is written when this resolves. */
   let database: Promise<void>;
 
-  async function startNode(nodeId: string): Promise<Node> {
+  /** @param lost  what the database still has as connected to an earlier run of the node */
+  async function startNode(
+    nodeId: string,
+    lost: Awaited<ReturnType<DeviceStore['markLost']>> = [],
+  ): Promise<Node> {
     const httpServer = createServer();
     const bus = cluster.join(nodeId);
     const { log, lines } = recordingLog();
@@ -105,7 +109,7 @@ describe('a cluster of three hubs', () => {
         recordConflict: async (conflict) => void conflicts.push(conflict),
         recordReports: async () => {},
         reporting: async () => [],
-        markLost: async () => [],
+        markLost: async () => lost,
         greatestEpoch: async () => 0,
         askable: async () => new Map(),
         found: async () => [],
@@ -491,6 +495,34 @@ describe('a cluster of three hubs', () => {
       (holder) => holder === undefined,
     );
     expect(nodes.map(({ hub }) => hub.connected)).to.deep.equal([0, 0, 0]);
+  });
+
+  it('shows on the other nodes which devices its earlier run has left behind', async () => {
+    const heard: HubMessage[] = [];
+    const other = cluster.join('other');
+    other.onMessage((_from, message) => void heard.push(message));
+    const presence = {
+      state: 'disconnected',
+      since: '2026-01-31T08:00:00.000Z',
+      reason: 'node_lost',
+    } as const;
+    const south = await startNode('south', [{ deviceId: 'device-0', presence, epoch: 7 }]);
+    try {
+      await south.hub.settle();
+      const events = await eventually(
+        () => heard.filter(({ kind }) => kind === 'feed'),
+        ({ length }) => length > 0,
+      );
+      expect(events).to.deep.equal([
+        {
+          kind: 'feed',
+          events: [{ type: 'changed', deviceId: 'device-0', epoch: 7, patch: { presence } }],
+        },
+      ]);
+    } finally {
+      await south.close();
+      await other.close();
+    }
   });
 
   it('leaves no claim for a connection that ended before it was claimed', async () => {

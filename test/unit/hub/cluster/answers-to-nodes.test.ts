@@ -59,13 +59,13 @@ describe('a live query that another node has asked', () => {
 
   it('is answered with its rows and then its output', async () => {
     query.onRows([1]);
-    query.onRows([2]);
+    query.onRows([2, 3]);
     await settle();
     query.settle({ ok: true, output: OUTPUT });
     expect(sent).to.deep.equal([
       { kind: 'rows', id: 'a', rows: [1] },
-      { kind: 'rows', id: 'a', rows: [2] },
-      { kind: 'answer', id: 'a', output: OUTPUT },
+      { kind: 'rows', id: 'a', rows: [2, 3] },
+      { kind: 'answer', id: 'a', output: OUTPUT, rowCount: 3 },
     ]);
   });
 

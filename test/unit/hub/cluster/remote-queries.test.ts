@@ -111,6 +111,18 @@ describe('live queries to devices of other nodes', () => {
     expect([rows, outcomes]).to.deep.equal([[ROW], [{ ok: true, output }]]);
   });
 
+  it('fail if rows are missing that the other node has sent', () => {
+    ask();
+    queries.rows('south', 'a', [ROW]);
+    queries.answer('south', 'a', output, 2);
+    expect([rows, outcomes]).to.deep.equal([[ROW], [{ ok: false, reason: 'unavailable' }]]);
+    ask('b');
+    queries.rows('south', 'b', [ROW, ROW]);
+    queries.answer('south', 'b', output, 2);
+    expect(outcomes[1]).to.deep.equal({ ok: true, output });
+    expect(queries.size).to.equal(0);
+  });
+
   it('fail with the reason that the other node gives', () => {
     ask();
     queries.failure('a', { reason: 'busy' });
