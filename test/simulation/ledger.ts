@@ -9,6 +9,7 @@ import {
   LANES,
 } from '../../src/protocol/index.ts';
 import { postgresRefusal, type SimulatedDatabase } from './database.ts';
+import type { SimulatedPresence } from './presence.ts';
 import type { Process, World } from './world.ts';
 
 const AT_ONCE_WITHOUT_LANES = 2;
@@ -58,8 +59,11 @@ export class SimulatedCommands {
   readonly #byKey = new Map<string, CommandRow>();
   readonly #open = new Map<string, CommandRow[]>();
 
-  constructor(world: World) {
+  readonly #presence: Pick<SimulatedPresence, 'rows'>;
+
+  constructor(world: World, presence: Pick<SimulatedPresence, 'rows'>) {
     this.#world = world;
+    this.#presence = presence;
   }
 
   /** The second request with the same key gets the command of the first. */
@@ -195,8 +199,12 @@ export class SimulatedCommands {
   undelivered(after: string | undefined, atMost: number): string[] {
     const found: string[] = [];
     for (const deviceId of this.#open.keys()) {
+      const claim = this.#presence.rows.get(deviceId);
       const waits = this.#openOf(deviceId).some(
-        ({ status, cancelRequestedAt }) => status === 'queued' || cancelRequestedAt !== undefined,
+        ({ status, cancelRequestedAt, epoch }) =>
+          status === 'queued' ||
+          cancelRequestedAt !== undefined ||
+          (status === 'dispatched' && claim?.state === 'connected' && (epoch ?? 0) < claim.epoch),
       );
       if (waits && (after === undefined || deviceId > after)) found.push(deviceId);
     }

@@ -47,11 +47,12 @@ export async function simulate(seed: number, { lines = 400, scale = 1 }: Options
     { length: random.whole(4, 7) },
     (_none, at) => `00000000-0000-7000-8000-0000000d000${at + 1}`,
   );
-  const commands = new SimulatedCommands(world);
+  const presence = new SimulatedPresence(world, deviceIds);
+  const commands = new SimulatedCommands(world, presence);
   const around: Surroundings = {
     redis: new SimulatedRedis(world),
     database: new SimulatedDatabase(world),
-    presence: new SimulatedPresence(world, deviceIds),
+    presence,
     commands,
     hasDashboards: random.chance(0.5),
   };

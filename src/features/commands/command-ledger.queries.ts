@@ -98,18 +98,28 @@ export async function cancelRequested(
   return rows as { id: string; deviceId: string }[];
 }
 
-/** The devices for which a command or a cancellation waits, by their IDs. */
+/**
+ * The devices for which a command or a cancellation waits, by their IDs: also those of commands that were sent under an
+ * older claim than the one under which the device is connected now. A server that was cut off takes commands for a device
+ * that has left it, after the device has asked its new server for them.
+ */
 export async function undeliveredDevices(
   tx: Tx,
   { after, atMost }: { after: string | undefined; atMost: number },
 ): Promise<string[]> {
   const { rows } = await tx.raw(
-    `select distinct device_id from commands
-    where (status = 'queued' and exists (
-          select from organizations o where o.id = commands.org_id and ${isManageableSql('o')})
-        or cancel_requested_at is not null and status in ('dispatched', 'accepted', 'running'))
-      and device_id > ? order by device_id limit ?`,
-    [after ?? NIL_UUID, atMost],
+    `(select distinct device_id from commands
+      where (status = 'queued' and exists (
+            select from organizations o where o.id = commands.org_id and ${isManageableSql('o')})
+          or cancel_requested_at is not null and status in ('dispatched', 'accepted', 'running'))
+        and device_id > :after order by device_id limit :atMost)
+    union
+    (select distinct c.device_id from commands c join device_presence p on p.device_id = c.device_id
+      where c.status = 'dispatched' and p.state = 'connected' and c.epoch < p.epoch and exists (
+          select from organizations o where o.id = c.org_id and ${isManageableSql('o')})
+        and c.device_id > :after order by c.device_id limit :atMost)
+    order by device_id limit :atMost`,
+    { after: after ?? NIL_UUID, atMost },
   );
   return (rows as { device_id: string }[]).map((row) => row.device_id);
 }

@@ -515,6 +515,30 @@ describe('the guards of the command ledger', () => {
       await set(running, `status = 'cancelled', finished_at = now()`);
       expect(await found()).to.deep.equal([device.deviceId]);
     });
+
+    it('finds a device to which an earlier server has sent a command after it had left', async () => {
+      const found = async () =>
+        (await ledger.undelivered(undefined, 1000)).filter((id) => id === device.deviceId);
+      const command = await queue();
+      await asOwner(
+        app.database.ownerUrl,
+        `insert into device_presence (device_id, org_id, epoch, node_id, state, since, reason)
+        values ($1, $2, 8, 'here', 'connected', now(), 'connected')
+        on conflict (device_id) do update set epoch = 8, state = 'connected'`,
+        [device.deviceId, tenant.orgId],
+      );
+      await set(command, `status = 'dispatched', epoch = 7`);
+      expect(await found()).to.deep.equal([device.deviceId]);
+      await set(command, `epoch = 8`);
+      expect(await found()).to.deep.equal([]);
+      await set(command, `epoch = 7`);
+      await asOwner(
+        app.database.ownerUrl,
+        `update device_presence set state = 'disconnected' where device_id = $1`,
+        [device.deviceId],
+      );
+      expect(await found()).to.deep.equal([]);
+    });
   });
 
   describe('when it lists jobs', () => {
