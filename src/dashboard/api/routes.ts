@@ -4157,6 +4157,19 @@ osTypes?: (("windows" | "macos" | "linux")[] | null)
  */
 timeoutSeconds?: (number | null)
 /**
+ * What the script expects, at most 30. Runs and schedules with values that do not fit are refused, and get default values for what they leave out; values of other names are passed on.
+ */
+parameters?: ({
+name: string
+/**
+ * A `boolean` is `true` or `false`. A `secret` is in SECRET_<name>, the others are in PARAM_<name>.
+ */
+type?: (("text" | "number" | "boolean" | "secret") | null)
+description?: (string | null)
+required?: (boolean | null)
+defaultValue?: (string | null)
+}[] | null)
+/**
  * Leave it out in partner scope for a script of all organizations.
  */
 orgId?: (string | null)
@@ -4189,6 +4202,19 @@ osTypes?: (("windows" | "macos" | "linux")[] | null)
  * Default 300.
  */
 timeoutSeconds?: (number | null)
+/**
+ * What the script expects, at most 30. Runs and schedules with values that do not fit are refused, and get default values for what they leave out; values of other names are passed on.
+ */
+parameters?: ({
+name: string
+/**
+ * A `boolean` is `true` or `false`. A `secret` is in SECRET_<name>, the others are in PARAM_<name>.
+ */
+type?: (("text" | "number" | "boolean" | "secret") | null)
+description?: (string | null)
+required?: (boolean | null)
+defaultValue?: (string | null)
+}[] | null)
 }
 response: Script
 }
@@ -11619,9 +11645,27 @@ content: string
  */
 osTypes: ("windows" | "macos" | "linux")[]
 timeoutSeconds: number
+parameters: ScriptParameter[]
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptParameter".
+ */
+export interface ScriptParameter {
+name: string
+/**
+ * A `boolean` is `true` or `false`. A `secret` is in SECRET_<name>, the others are in PARAM_<name>.
+ */
+type: ("text" | "number" | "boolean" | "secret")
+description: (string | null)
+required: boolean
+/**
+ * The value of a run that gives none.
+ */
+defaultValue: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
