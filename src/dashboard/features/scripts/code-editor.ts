@@ -253,7 +253,7 @@ function letTabLeave(view: EditorView, isLeaving: boolean): void {
 
 /** Escape does what else it does as well, such as closing a panel. While completions are open, it only closes these. */
 function leaveNext(view: EditorView): false {
-  if (completionStatus(view.state) === null) letTabLeave(view, true);
+  if (completionStatus(view.state) !== 'active') letTabLeave(view, true);
   return false;
 }
 
