@@ -1,7 +1,6 @@
 import {
   acceptCompletion,
   autocompletion,
-  completionKeymap,
   completionStatus,
   type Completion,
   type CompletionContext,
@@ -185,6 +184,8 @@ export function openCodeEditor(place: HTMLElement, opening: Opening): CodeEditor
           '.cm-scroller': { maxHeight: height(rows.most) },
           '.cm-content, .cm-gutter': { minHeight: height(rows.least) },
         }),
+        // Before the completions, which take Escape for themselves even while there are none yet.
+        Prec.highest(keymap.of([{ key: 'Escape', run: leaveNext }])),
         autocompletion({
           icons: false,
           override: [(context) => completionsAt(context, settings)],
@@ -194,10 +195,8 @@ export function openCodeEditor(place: HTMLElement, opening: Opening): CodeEditor
           needsRefresh: ({ transactions }) =>
             transactions.some(({ effects }) => effects.some((effect) => effect.is(SETTINGS_CHANGED))),
         }),
-        Prec.highest(keymap.of([{ key: 'Escape', run: leaveNext }])),
         keymap.of([
           { key: 'Tab', run: acceptCompletion },
-          ...completionKeymap,
           ...lintKeymap,
           ...searchKeymap,
           ...historyKeymap,
