@@ -3139,6 +3139,32 @@ pagination: Pagination
 }
 }
 /**
+ * Read a few properties of many devices
+ */
+"GET /devices/columns": {
+query: {
+/**
+ * Any of osVersion, osBuild, architecture, watchdogVersion, lastUser, ipAddress, publicIp, macAddress, lastIp, manufacturer, model, serialNumber, cpuModel, cpuCores, ramTotalMb, diskTotalGb, gpuModel, tags, groups, autoUpdate, enrolledAt, separated by commas.
+ */
+columns?: string
+/**
+ * Keys of up to 20 custom fields, separated by commas.
+ */
+customFields?: string
+orgId?: string
+siteId?: string
+/**
+ * `nextAfter` of the page before.
+ */
+after?: string
+/**
+ * Default and largest: 1000.
+ */
+limit?: string
+}
+response: DeviceColumns
+}
+/**
  * Read a device
  */
 "GET /devices/{id}": {
@@ -11343,6 +11369,31 @@ state: ("connected" | "disconnected")
  */
 since: string
 reason: ("connected" | "heartbeat_missed" | "socket_closed" | "node_lost" | "updating" | "never_seen")
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceColumns".
+ */
+export interface DeviceColumns {
+data: {
+deviceId: string
+/**
+ * By column; what a device does not have is left out. Lists are joined by commas. A text ends with … after 200 characters.
+ */
+values: {
+[k: string]: string | number | boolean
+}
+/**
+ * The same, by key.
+ */
+customFields: {
+[k: string]: string | number | boolean
+}
+}[]
+/**
+ * Null for the last page.
+ */
+nextAfter: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

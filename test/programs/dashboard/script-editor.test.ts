@@ -18,8 +18,7 @@ describe('the editor of scripts', () => {
 
   const field = (page: Page) => page.getByRole('textbox', { name: 'Script', exact: true });
   const loaded = (page: Page) => page.getByText('Escape and then Tab leaves the field').waitFor();
-  const textIn = (page: Page) =>
-    field(page).evaluate<string, { innerText: string }>((element) => element.innerText);
+  const textIn = (page: Page) => field(page).evaluate((element: { innerText: string }) => element.innerText);
 
   /** As Ctrl V does: the browser of the tests has no clipboard. */
   const paste = (page: Page, text: string) =>
@@ -117,9 +116,7 @@ describe('the editor of scripts', () => {
     // The browser says so at the field.
     const folder = dialog.getByRole('textbox', { name: 'FOLDER' });
     expect(
-      await folder.evaluate<boolean, { matches: (selector: string) => boolean }>((input) =>
-        input.matches(':invalid'),
-      ),
+      await folder.evaluate((input: { matches: (selector: string) => boolean }) => input.matches(':invalid')),
     ).to.equal(true);
     await folder.fill('/tmp/old');
     dashboard.allow(/status of 400/);
