@@ -3609,6 +3609,34 @@ pagination: Pagination
 }
 }
 /**
+ * List the devices that have a title, with its versions and since when, by name
+ */
+"GET /software/installations": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * The whole name, as the list of software has it.
+ */
+name: string
+/**
+ * Only this version; empty for an unknown one.
+ */
+version?: string
+orgId?: string
+}
+response: {
+data: SoftwareInstallation[]
+pagination: Pagination
+}
+}
+/**
  * List the services of a device, by name
  */
 "GET /devices/{id}/services": {
@@ -11484,7 +11512,14 @@ export interface InstalledSoftware {
 name: string
 version: (string | null)
 publisher: (string | null)
+/**
+ * As the device reports it.
+ */
 installedAt: (string | null)
+/**
+ * When an inventory had this version for the first time. Null if that was before Muster recorded it.
+ */
+firstSeenAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -11520,7 +11555,31 @@ versionCount: number
 versions: {
 version: (string | null)
 deviceCount: number
+/**
+ * When an inventory of one of them had it for the first time. Null if one of them had it before Muster recorded that.
+ */
+firstSeenAt: (string | null)
 }[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SoftwareInstallation".
+ */
+export interface SoftwareInstallation {
+deviceId: string
+orgId: string
+hostname: string
+displayName: (string | null)
+version: (string | null)
+publisher: (string | null)
+/**
+ * As the device reports it.
+ */
+installedAt: (string | null)
+/**
+ * When an inventory had this version for the first time. Null if that was before Muster recorded it.
+ */
+firstSeenAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
