@@ -59,7 +59,7 @@ const TYPE_NAMES: Record<Declared['type'], string> = {
 const MARKS_MAX = 100;
 const LINE_HEIGHT = 1.5;
 /** Marks are made anew. */
-const SETTINGS_CHANGED = StateEffect.define<null>();
+const SETTINGS_CHANGED = StateEffect.define();
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.keyword, tags.controlKeyword, tags.labelName], class: styles['keyword'] ?? '' },
