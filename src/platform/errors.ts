@@ -83,6 +83,12 @@ export function invalid(path: string, rule: string, sentence = `${path}: ${rule}
   return new AppError('validation_failed', sentence, { details: [{ path, message: rule }] });
 }
 
+/** Several fields, each of which breaks a rule. */
+export const invalidFields = (faults: readonly { path: string; message: string }[]): AppError =>
+  new AppError('validation_failed', faults.map(({ path, message }) => `${path}: ${message}`).join('; '), {
+    details: faults,
+  });
+
 /** For a PATCH that changes nothing (SPEC 7). */
 export const noFields = () => invalid('body', 'no fields provided', 'no fields provided');
 

@@ -256,6 +256,8 @@ export function goodBody(row: AnyRoute, given: Ids): Body {
   Object.assign(body, ofAlerts(row, given));
   // Mail has no secret.
   if (row.path.startsWith('/notification-channels')) delete body['secret'];
+  // Required, so without a default value.
+  if (/^\/scripts(\/:id)?$/.test(row.path)) body['parameters'] = [{ name: 'FOLDER', required: true }];
   // Of logs only.
   if (body['backupType'] === 'full') delete body['stopAt'];
   const parsed = parsedBody(row, body);

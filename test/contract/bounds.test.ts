@@ -92,6 +92,7 @@ const SAID: Listed<string> = {
     'versions LISTED_MAX': ['more'],
     'windows CALENDAR_WINDOWS': ['complete'],
     'written PATHS_MAX': ['pathsAreCut'],
+    'value COLUMN_TEXT_MAX': ['…'],
   },
 };
 

@@ -26,6 +26,7 @@ const OTHERS: Record<string, PageSize> = {
   'GET /system-tools/devices/:deviceId/eventlogs/:name/events': LIVE,
   'GET /devices/:deviceId/eventlogs/:name/events': LIVE,
   'GET /search': { byDefault: 20, max: 50, isRefused: true },
+  'GET /devices/columns': { byDefault: 1000, max: 1000, isRefused: true },
   'POST /filters/:id/preview': { byDefault: 10, max: 100, isRefused: true },
 };
 
@@ -33,6 +34,7 @@ const OTHERS: Record<string, PageSize> = {
 const NEEDED: Record<string, Record<string, string>> = {
   'GET /search': { q: 'x' },
   'GET /audit-logs/search': { q: 'x' },
+  'GET /software/installations': { name: 'x' },
 };
 
 describe('the limits of the specification', () => {

@@ -42,10 +42,11 @@ export const SCRIPTS = [
   },
   {
     name: 'Largest folders',
-    description: 'The ten largest folders below PARAM_FOLDER, or below /var.',
+    description: 'The ten largest folders below one.',
+    parameters: [{ name: 'FOLDER', description: 'Where it looks.', defaultValue: '/var' }],
     language: 'bash',
     osTypes: ['linux', 'macos'],
-    content: 'du -x -k "${PARAM_FOLDER:-/var}" 2>/dev/null | sort -rn | head -n 10\n',
+    content: 'du -x -k "$PARAM_FOLDER" 2>/dev/null | sort -rn | head -n 10\n',
   },
   {
     name: 'A restart is pending',
@@ -57,10 +58,11 @@ export const SCRIPTS = [
   },
   {
     name: 'Certificates that end soon',
-    description: 'Those of the machine that end within PARAM_DAYS days, or 30.',
+    description: 'Those of the machine that end within some days.',
+    parameters: [{ name: 'DAYS', type: 'number', description: 'Within so many days.', defaultValue: '30' }],
     language: 'powershell',
     osTypes: ['windows'],
     content:
-      '$days = if ($env:PARAM_DAYS) { [int]$env:PARAM_DAYS } else { 30 }\nGet-ChildItem Cert:\\LocalMachine\\My | Where-Object { $_.NotAfter -lt (Get-Date).AddDays($days) } |\n  Sort-Object NotAfter | Select-Object NotAfter, Subject | Format-Table -AutoSize\n',
+      '$days = [int]$env:PARAM_DAYS\nGet-ChildItem Cert:\\LocalMachine\\My | Where-Object { $_.NotAfter -lt (Get-Date).AddDays($days) } |\n  Sort-Object NotAfter | Select-Object NotAfter, Subject | Format-Table -AutoSize\n',
   },
 ] as const;

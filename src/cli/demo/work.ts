@@ -175,7 +175,8 @@ async function makeScripts(client: DemoClient, devices: readonly Device[]): Prom
   const scripts = namesOf(await client.get('/scripts?limit=100', List));
   for (const { name, description, language, osTypes, content, ...more } of SCRIPTS) {
     if (scripts.has(name)) continue;
-    const script = { name, description, language, osTypes, content };
+    const parameters = 'parameters' in more ? more.parameters : [];
+    const script = { name, description, language, osTypes, content, parameters };
     const { id } = await client.post('/scripts', script, z.object({ id: z.string() }));
     if (!('runsOn' in more)) continue;
     const { osType, devices: most } = more.runsOn;

@@ -3139,6 +3139,32 @@ pagination: Pagination
 }
 }
 /**
+ * Read a few properties of many devices
+ */
+"GET /devices/columns": {
+query: {
+/**
+ * Any of osVersion, osBuild, architecture, watchdogVersion, lastUser, ipAddress, publicIp, macAddress, lastIp, manufacturer, model, serialNumber, cpuModel, cpuCores, ramTotalMb, diskTotalGb, gpuModel, tags, groups, autoUpdate, enrolledAt, separated by commas.
+ */
+columns?: string
+/**
+ * Keys of up to 20 custom fields, separated by commas.
+ */
+customFields?: string
+orgId?: string
+siteId?: string
+/**
+ * `nextAfter` of the page before.
+ */
+after?: string
+/**
+ * Default and largest: 1000.
+ */
+limit?: string
+}
+response: DeviceColumns
+}
+/**
  * Read a device
  */
 "GET /devices/{id}": {
@@ -3579,6 +3605,34 @@ orgId?: string
 }
 response: {
 data: SoftwareTitle[]
+pagination: Pagination
+}
+}
+/**
+ * List the devices that have a title, with its versions and since when, by name
+ */
+"GET /software/installations": {
+query: {
+/**
+ * Default 1; lower values count as 1.
+ */
+page?: string
+/**
+ * Default 50; clamped to 1–100.
+ */
+limit?: string
+/**
+ * The whole name, as the list of software has it.
+ */
+name: string
+/**
+ * Only this version; empty for an unknown one.
+ */
+version?: string
+orgId?: string
+}
+response: {
+data: SoftwareInstallation[]
 pagination: Pagination
 }
 }
@@ -4157,6 +4211,19 @@ osTypes?: (("windows" | "macos" | "linux")[] | null)
  */
 timeoutSeconds?: (number | null)
 /**
+ * What the script expects, at most 30. Runs and schedules with values that do not fit are refused, and get default values for what they leave out; values of other names are passed on.
+ */
+parameters?: ({
+name: string
+/**
+ * A `boolean` is `true` or `false`. A `secret` is in SECRET_<name>, the others are in PARAM_<name>.
+ */
+type?: (("text" | "number" | "boolean" | "secret") | null)
+description?: (string | null)
+required?: (boolean | null)
+defaultValue?: (string | null)
+}[] | null)
+/**
  * Leave it out in partner scope for a script of all organizations.
  */
 orgId?: (string | null)
@@ -4189,6 +4256,19 @@ osTypes?: (("windows" | "macos" | "linux")[] | null)
  * Default 300.
  */
 timeoutSeconds?: (number | null)
+/**
+ * What the script expects, at most 30. Runs and schedules with values that do not fit are refused, and get default values for what they leave out; values of other names are passed on.
+ */
+parameters?: ({
+name: string
+/**
+ * A `boolean` is `true` or `false`. A `secret` is in SECRET_<name>, the others are in PARAM_<name>.
+ */
+type?: (("text" | "number" | "boolean" | "secret") | null)
+description?: (string | null)
+required?: (boolean | null)
+defaultValue?: (string | null)
+}[] | null)
 }
 response: Script
 }
@@ -11320,6 +11400,31 @@ reason: ("connected" | "heartbeat_missed" | "socket_closed" | "node_lost" | "upd
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "DeviceColumns".
+ */
+export interface DeviceColumns {
+data: {
+deviceId: string
+/**
+ * By column; what a device does not have is left out. Lists are joined by commas. A text ends with … after 200 characters.
+ */
+values: {
+[k: string]: string | number | boolean
+}
+/**
+ * The same, by key.
+ */
+customFields: {
+[k: string]: string | number | boolean
+}
+}[]
+/**
+ * Null for the last page.
+ */
+nextAfter: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
  * via the `definition` "CustomField".
  */
 export interface CustomField {
@@ -11407,7 +11512,14 @@ export interface InstalledSoftware {
 name: string
 version: (string | null)
 publisher: (string | null)
+/**
+ * As the device reports it.
+ */
 installedAt: (string | null)
+/**
+ * When an inventory had this version for the first time. Null if that was before Muster recorded it.
+ */
+firstSeenAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -11443,7 +11555,31 @@ versionCount: number
 versions: {
 version: (string | null)
 deviceCount: number
+/**
+ * When an inventory of one of them had it for the first time. Null if one of them had it before Muster recorded that.
+ */
+firstSeenAt: (string | null)
 }[]
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "SoftwareInstallation".
+ */
+export interface SoftwareInstallation {
+deviceId: string
+orgId: string
+hostname: string
+displayName: (string | null)
+version: (string | null)
+publisher: (string | null)
+/**
+ * As the device reports it.
+ */
+installedAt: (string | null)
+/**
+ * When an inventory had this version for the first time. Null if that was before Muster recorded it.
+ */
+firstSeenAt: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -11619,9 +11755,27 @@ content: string
  */
 osTypes: ("windows" | "macos" | "linux")[]
 timeoutSeconds: number
+parameters: ScriptParameter[]
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "ScriptParameter".
+ */
+export interface ScriptParameter {
+name: string
+/**
+ * A `boolean` is `true` or `false`. A `secret` is in SECRET_<name>, the others are in PARAM_<name>.
+ */
+type: ("text" | "number" | "boolean" | "secret")
+description: (string | null)
+required: boolean
+/**
+ * The value of a run that gives none.
+ */
+defaultValue: (string | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

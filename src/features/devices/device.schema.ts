@@ -10,7 +10,15 @@ import {
   Presence,
   WatchdogReport,
 } from '../../protocol/index.ts';
-import { JsonColumn, nfcText, Timestamp, futureInstant, Id, JsonInput } from '../../platform/http/fields.ts';
+import {
+  JsonColumn,
+  nfcText,
+  Timestamp,
+  futureInstant,
+  Id,
+  JsonInput,
+  wholeNumber,
+} from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { clock } from '../../clock.ts';
 
@@ -102,6 +110,83 @@ export const DeviceQuery = PageQuery.extend({
   order: z.enum(['asc', 'desc']).default('asc'),
 });
 export type DeviceQuery = z.infer<typeof DeviceQuery>;
+
+export const DeviceColumn = z.enum([
+  'osVersion',
+  'osBuild',
+  'architecture',
+  'watchdogVersion',
+  'lastUser',
+  'ipAddress',
+  'publicIp',
+  'macAddress',
+  'lastIp',
+  'manufacturer',
+  'model',
+  'serialNumber',
+  'cpuModel',
+  'cpuCores',
+  'ramTotalMb',
+  'diskTotalGb',
+  'gpuModel',
+  'tags',
+  'groups',
+  'autoUpdate',
+  'enrolledAt',
+]);
+export type DeviceColumn = z.infer<typeof DeviceColumn>;
+
+/** Characters of a text in a column. */
+export const COLUMN_TEXT_MAX = 200;
+const CUSTOM_COLUMNS_MAX = 20;
+const COLUMN_ROWS_MAX = 1000;
+
+export const DeviceColumnsQuery = z.object({
+  columns: z
+    .string()
+    .transform((list) => [...new Set(list.split(',').filter((name) => name !== ''))])
+    .pipe(z.array(DeviceColumn))
+    .prefault('')
+    .meta({
+      type: 'string',
+      description: `Any of ${DeviceColumn.options.join(', ')}, separated by commas.`,
+    }),
+  customFields: z
+    .string()
+    .transform((list) => [...new Set(list.split(',').filter((key) => key !== ''))])
+    .pipe(z.array(nfcText(64)).max(CUSTOM_COLUMNS_MAX))
+    .prefault('')
+    .meta({
+      type: 'string',
+      description: `Keys of up to ${CUSTOM_COLUMNS_MAX} custom fields, separated by commas.`,
+    }),
+  orgId: Id.optional(),
+  siteId: Id.optional(),
+  after: Id.optional().describe('`nextAfter` of the page before.'),
+  limit: wholeNumber(COLUMN_ROWS_MAX, 1, COLUMN_ROWS_MAX).meta({
+    type: 'string',
+    description: `Default and largest: ${COLUMN_ROWS_MAX}.`,
+  }),
+});
+export type DeviceColumnsQuery = z.output<typeof DeviceColumnsQuery>;
+
+const ColumnValues = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]));
+
+export const DeviceColumnsPage = z
+  .object({
+    data: z.array(
+      z.object({
+        deviceId: z.uuid(),
+        values: ColumnValues.describe(
+          `By column; what a device does not have is left out. Lists are joined by commas. A text ends with … after ${COLUMN_TEXT_MAX} characters.`,
+        ),
+        customFields: ColumnValues.describe('The same, by key.'),
+      }),
+    ),
+    nextAfter: z.uuid().nullable().describe('Null for the last page.'),
+  })
+  .meta({ id: 'DeviceColumns' });
+export type DeviceColumnsPage = z.input<typeof DeviceColumnsPage>;
 
 /** A plain page is cheap. A search reads many devices that are not shown. */
 export const costOfListing = ({

@@ -43,6 +43,8 @@ export class DeviceSoftware extends BaseModel {
   declare publisher: string | null;
   declare installedAt: Date | null;
   declare source: string | null;
+  /** Null for what was there before this was recorded. */
+  declare firstSeenAt: Date | null;
   /** No column: the name of the title, if it was joined. */
   declare name: string;
 

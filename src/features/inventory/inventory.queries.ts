@@ -4,7 +4,13 @@ import type { Installed, SoftwareChange, SoftwareDiff } from './software-diff.ts
 import type { Context } from '../../platform/context.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
-import { type FleetSoftwareQuery, type SoftwareTitle, VERSIONS_SHOWN } from './inventory.schema.ts';
+import {
+  type FleetSoftwareQuery,
+  type Installation,
+  type InstallationQuery,
+  type SoftwareTitle,
+  VERSIONS_SHOWN,
+} from './inventory.schema.ts';
 import type { TimelineSource } from '../timeline-source.ts';
 
 /** The rows of a device's installed software. Writers hold a lock on the device's own row, so there is one at a time. */
@@ -71,8 +77,8 @@ const ADD_TITLES = {
 const ADD = {
   name: 'inventory-software-add',
   text: `
-    insert into device_software (org_id, device_id, title_id, version, publisher, installed_at, source)
-    select $1, $2, t.id, s.version, s.publisher, s.installed_at, s.source
+    insert into device_software (org_id, device_id, title_id, version, publisher, installed_at, source, first_seen_at)
+    select $1, $2, t.id, s.version, s.publisher, s.installed_at, s.source, now()
     from unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
       as s (name, version, publisher, installed_at, source)
     join software_titles t on t.org_id = $1 and t.name = s.name`,
@@ -196,17 +202,19 @@ export async function listTitles(
     ), shown as materialized (
       select name from names order by ${nameOrder('name')} offset :offset limit :limit
     ), installed as materialized (
-      select t.name, s.device_id, s.version from shown join titles t using (name)
+      select t.name, s.device_id, s.version, s.first_seen_at from shown join titles t using (name)
       join device_software s on s.org_id = t.org_id and s.title_id = t.id
       where not exists (select from devices d
         where d.org_id = s.org_id and d.id = s.device_id and d.condition = 'decommissioned')
     ), versions as (
       select name, version, count(*)::int as devices,
+        case when bool_and(first_seen_at is not null) then min(first_seen_at) end as since,
         row_number() over (partition by name order by count(*) desc, version desc) as position
       from installed group by name, version
     ), spread as (
       select name, count(*)::int as kinds,
-        json_agg(json_build_object('version', version, 'deviceCount', devices) order by position)
+        json_agg(json_build_object('version', version, 'deviceCount', devices, 'firstSeenAt',
+            to_char(since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) order by position)
           filter (where position <= ${VERSIONS_SHOWN}) as versions
       from versions group by name
     ), holders as (
@@ -219,6 +227,31 @@ export async function listTitles(
     { orgId: orgId ?? null, pattern: containing(search ?? ''), offset: (page - 1) * limit, limit },
   );
   return { data: rows[0]?.data ?? [], pagination: { page, limit, total: rows[0]?.total ?? 0 } };
+}
+
+/** The devices that have a title, by their names: which version each has, and since when. */
+export async function listInstallations(
+  ctx: Context,
+  { page, limit, name, version, orgId }: InstallationQuery,
+): Promise<Page<Installation>> {
+  if (orgId !== undefined) await assertOrganizationAccess(ctx, orgId);
+  const conditions = [
+    inTenant(ctx.caller, 't.org_id'),
+    't.name = :name',
+    ...(orgId === undefined ? [] : ['t.org_id = :orgId']),
+    ...(version === undefined ? [] : ['s.version = :version']),
+  ];
+  const { rows } = await ctx.tx.raw<{ rows: (Installation & { total: number })[] }>(
+    `select d.id as "deviceId", d.org_id as "orgId", d.hostname, d.display_name as "displayName", s.version, s.publisher,
+      s.installed_at as "installedAt", s.first_seen_at as "firstSeenAt", (count(*) over ())::int as total
+    from software_titles t
+    join device_software s on s.org_id = t.org_id and s.title_id = t.id
+    join devices d on d.org_id = s.org_id and d.id = s.device_id and d.condition <> 'decommissioned'
+    where ${conditions.join(' and ')}
+    order by ${nameOrder('coalesce(d.display_name, d.hostname)')}, d.id, s.version offset :offset limit :limit`,
+    { name, version: version ?? null, orgId: orgId ?? null, offset: (page - 1) * limit, limit },
+  );
+  return { data: rows, pagination: { page, limit, total: rows[0]?.total ?? 0 } };
 }
 
 /** How many names of changed software the timeline of a device shows for one report. */

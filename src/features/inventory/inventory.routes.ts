@@ -1,12 +1,15 @@
 import type { DeviceHub } from '../../hub/index.ts';
 import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
+import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import { Inventory, INVENTORY_MAX_BYTES, InventoryReceipt, SOFTWARE_MAX } from '../../protocol/index.ts';
-import { listTitles, CHANGES_MAX } from './inventory.queries.ts';
+import { listInstallations, listTitles, CHANGES_MAX } from './inventory.queries.ts';
 import {
   DeviceInventory,
   FleetSoftwareQuery,
+  Installation,
+  InstallationQuery,
   InstalledSoftwarePage,
   SoftwareChangePage,
   SoftwareChangeQuery,
@@ -74,6 +77,17 @@ export function inventoryRoutes({ hub }: { hub: DeviceHub }): RouteGroup {
         query: FleetSoftwareQuery,
         response: SoftwareTitlePage,
         handler: ({ ctx, query }) => listTitles(ctx, query),
+      }),
+      route({
+        method: 'get',
+        path: '/software/installations',
+        summary: 'List the devices that have a title, with its versions and since when, by name',
+        description:
+          'A device that has several versions is listed with each. Decommissioned devices are left out.',
+        access: everyScope('devices:read'),
+        query: InstallationQuery,
+        response: pageOf(Installation),
+        handler: ({ ctx, query }) => listInstallations(ctx, query),
       }),
     ],
   };

@@ -37,12 +37,17 @@ export type DeviceInventory = z.input<typeof DeviceInventory>;
 export const SoftwareQuery = PageQuery.extend({ search });
 export type SoftwareQuery = z.infer<typeof SoftwareQuery>;
 
+const firstSeenAt = Timestamp.nullable().describe(
+  'When an inventory had this version for the first time. Null if that was before Muster recorded it.',
+);
+
 export const InstalledSoftware = z
   .object({
     name: z.string(),
     version: known,
     publisher: z.string().nullable(),
-    installedAt: Timestamp.nullable(),
+    installedAt: Timestamp.nullable().describe('As the device reports it.'),
+    firstSeenAt,
   })
   .meta({ id: 'InstalledSoftware' });
 export type InstalledSoftware = z.input<typeof InstalledSoftware>;
@@ -79,9 +84,38 @@ export const SoftwareTitle = z
     deviceCount: z.number().int(),
     versionCount: z.number().int(),
     versions: z
-      .array(z.object({ version: known, deviceCount: z.number().int() }))
+      .array(
+        z.object({
+          version: known,
+          deviceCount: z.number().int(),
+          firstSeenAt: Timestamp.nullable().describe(
+            'When an inventory of one of them had it for the first time. Null if one of them had it before Muster recorded that.',
+          ),
+        }),
+      )
       .describe(`The ${VERSIONS_SHOWN} versions on most devices, in that order.`),
   })
   .meta({ id: 'SoftwareTitle' });
 export type SoftwareTitle = z.input<typeof SoftwareTitle>;
 export const SoftwareTitlePage = pageOf(SoftwareTitle);
+
+export const InstallationQuery = PageQuery.extend({
+  name: nfcText(255).describe('The whole name, as the list of software has it.'),
+  version: nfcText(255, 0).optional().describe('Only this version; empty for an unknown one.'),
+  orgId: z.uuid().optional(),
+});
+export type InstallationQuery = z.infer<typeof InstallationQuery>;
+
+export const Installation = z
+  .object({
+    deviceId: z.uuid(),
+    orgId: z.uuid(),
+    hostname: z.string(),
+    displayName: z.string().nullable(),
+    version: known,
+    publisher: z.string().nullable(),
+    installedAt: Timestamp.nullable().describe('As the device reports it.'),
+    firstSeenAt,
+  })
+  .meta({ id: 'SoftwareInstallation' });
+export type Installation = z.input<typeof Installation>;

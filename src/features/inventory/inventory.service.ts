@@ -181,7 +181,7 @@ export async function listInstalled(
   await expectMany(ctx.tx);
   const software = softwareOf(ctx, device)
     .joinRelated('title')
-    .select('title.name', 'device_software.version', 'publisher', 'installed_at')
+    .select('title.name', 'device_software.version', 'publisher', 'installed_at', 'first_seen_at')
     .orderByRaw(`${nameOrder('title.name')}, device_software.version`)
     .page(query.page - 1, query.limit);
   if (query.search !== undefined) void software.whereILike('title.name', containing(query.search));

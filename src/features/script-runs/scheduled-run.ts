@@ -2,7 +2,7 @@ import type { Tx } from '../../platform/db/transaction.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { DeviceTarget } from '../device-targets/index.ts';
 import type { Owner } from '../owners/index.ts';
-import type { Script } from '../scripts/index.ts';
+import { type Script, withDefaults } from '../scripts/index.ts';
 import { enqueueStart } from './script-run.job.ts';
 import { RUN_DEVICES_MAX } from './script-run.schema.ts';
 import { devicesOf, notesOfRun, pinned, storeRun } from './start-run.ts';
@@ -36,7 +36,8 @@ export async function startRunOfSchedule(
       script: await pinned(tx, script),
       partnerId: owner.partnerId,
       target,
-      parameters,
+      // What the script has come to require since the schedule was saved is no reason to leave a run out.
+      parameters: withDefaults(script.parameters, parameters),
       secretNames: [],
       createdBy,
       expiresAt,

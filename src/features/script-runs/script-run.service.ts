@@ -8,7 +8,7 @@ import { assertTarget, type DeviceTarget } from '../device-targets/index.ts';
 import { commandTargets, devicesFound } from '../devices/index.ts';
 import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import type { Owner } from '../owners/index.ts';
-import { readScript, type Script } from '../scripts/index.ts';
+import { assertValuesFit, readScript, type Script, withDefaults } from '../scripts/index.ts';
 import { enqueueCancel, enqueueStart } from './script-run.job.ts';
 import { ScriptRun } from './script-run.model.ts';
 import {
@@ -110,6 +110,7 @@ export async function startRun(
   jobs: Jobs,
 ): Promise<Started & { unknownDeviceIds: string[] }> {
   const script = await readScript(ctx, scriptId);
+  assertValuesFit(script.parameters, { parameters, secretNames: Object.keys(secrets) });
   const owner = await ownerOfTarget(ctx, script, orgId);
   // A device that is gone stops none of the others.
   if (target.deviceIds === undefined) await assertTarget(ctx, owner, target, 'body.target');
@@ -121,7 +122,7 @@ export async function startRun(
     script: await pinned(ctx.tx, script),
     partnerId: owner.partnerId,
     target,
-    parameters,
+    parameters: withDefaults(script.parameters, parameters),
     secrets,
     expiresAt: inSeconds(ttlSeconds),
   });
@@ -233,6 +234,7 @@ export async function executeScript(
   parts: RunParts,
 ) {
   const script = await readScript(ctx, id);
+  assertValuesFit(script.parameters, { parameters, secretNames: Object.keys(secrets) });
   const target = targetOf(targets);
   const deviceIds = target.deviceIds ?? (await found(ctx, target.filterId));
   const devices = await commandTargets(ctx, deviceIds, { withPending: true });
@@ -246,7 +248,7 @@ export async function executeScript(
       script: await pinned(ctx.tx, script),
       partnerId: await partnerOf(ctx, script),
       target,
-      parameters,
+      parameters: withDefaults(script.parameters, parameters),
       secretNames: Object.keys(secrets),
       expiresAt: inSeconds(TTL_SECONDS),
       createdBy: ctx.caller.userId,

@@ -8,7 +8,7 @@ import { assertTarget } from '../device-targets/index.ts';
 import type { FilterReferrer } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { lockOwner, type Owner, ownerOf } from '../owners/index.ts';
-import { findScriptOf } from '../scripts/index.ts';
+import { assertValuesFit, findScriptOf, type Script } from '../scripts/index.ts';
 import { nextSlot, nextSlots } from './cron.ts';
 import { ScriptSchedule } from './schedule.model.ts';
 import { accessibleSchedules, countSchedules, schedulesFound, shownSchedules } from './schedule.queries.ts';
@@ -54,13 +54,13 @@ export async function createSchedule(
   { orgId, ...input }: NewScriptSchedule,
 ): Promise<ScheduleResponse> {
   const owner = await ownerOf(ctx, orgId, 'schedule scripts on the devices of all organizations');
-  await assertScript(ctx, owner, input.scriptId);
+  const { enabled = true, parameters = {}, catchUpMinutes = CATCH_UP_MINUTES } = input;
+  assertFits(await scriptFor(ctx, owner, input.scriptId), parameters);
   await assertTarget(ctx, owner, input.target, 'body.target');
   await lockOwner(ctx.tx, owner);
   if ((await countSchedules(ctx.tx, owner)) >= SCHEDULES_MAX) {
     throw new AppError('limit_reached', `Script schedule limit reached (${SCHEDULES_MAX}).`);
   }
-  const { enabled = true, parameters = {}, catchUpMinutes = CATCH_UP_MINUTES } = input;
   const { id } = await named(
     ScriptSchedule.query(ctx.tx).insert({
       ...input,
@@ -88,7 +88,12 @@ export async function updateSchedule(
   const { scriptId = schedule.scriptId, target = schedule.target } = changes;
   if (scriptId === null) throw invalid('body.scriptId', 'is required, because the script was deleted');
   // The rights of whoever changes it decide, also about what stays.
-  await assertScript(ctx, schedule, scriptId);
+  const script = await scriptFor(ctx, schedule, scriptId);
+  // A schedule can be paused or renamed whatever its script has come to require.
+  const { parameters } = changes;
+  if (parameters !== undefined || scriptId !== schedule.scriptId) {
+    assertFits(script, parameters ?? schedule.parameters);
+  }
   await assertTarget(ctx, schedule, target, 'body.target');
   const before = recorded(schedule);
   const { enabled = schedule.enabled, cron = schedule.cron, timezone = schedule.timezone } = changes;
@@ -125,13 +130,18 @@ async function lockSchedule(ctx: Context, id: string): Promise<ScriptSchedule> {
 }
 
 /** The script must be one that the caller can see, and that can run on devices of the owner. */
-async function assertScript(ctx: Context, owner: Owner, scriptId: string): Promise<void> {
+async function scriptFor(ctx: Context, owner: Owner, scriptId: string): Promise<Script> {
   const script = await findScriptOf(ctx, scriptId);
   const fits =
     script !== undefined &&
     (script.orgId === null ? script.partnerId === owner.partnerId : script.orgId === owner.orgId);
   if (!fits) throw invalid('body.scriptId', 'must be a script that you can see, of the owner or its partner');
+  return script;
 }
+
+/** Secrets are not kept, so a script that requires one has no schedule. */
+const assertFits = (script: Script, parameters: Record<string, string>): void =>
+  assertValuesFit(script.parameters, { parameters, secretNames: [] });
 
 const recorded = ({
   name,

@@ -1,8 +1,10 @@
 import { BaseModel } from '../../platform/db/base-model.ts';
 import type { OsType, SavedScriptLanguage } from '../../protocol/index.ts';
+import type { ScriptParameter } from './script-parameters.ts';
 
 export class Script extends BaseModel {
   static override tableName = 'scripts';
+  static override jsonAttributes = ['parameters'];
   declare orgId: string | null;
   declare partnerId: string | null;
   declare name: string;
@@ -11,5 +13,6 @@ export class Script extends BaseModel {
   declare content: string;
   declare osTypes: OsType[];
   declare timeoutSeconds: number;
+  declare parameters: ScriptParameter[];
   declare createdBy: string | null;
 }

@@ -7,6 +7,7 @@ import {
   SCRIPT_MAX_BYTES,
   SCRIPT_TIMEOUT_MAX_SECONDS,
 } from '../../protocol/index.ts';
+import { PARAMETERS_MAX, ScriptParameter, ScriptParameters } from './script-parameters.ts';
 
 export const Script = z
   .object({
@@ -19,6 +20,7 @@ export const Script = z
     content: z.string(),
     osTypes: z.array(OsType).describe('Empty for any operating system.'),
     timeoutSeconds: z.number().int(),
+    parameters: z.array(ScriptParameter),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     updatedAt: Timestamp,
@@ -36,6 +38,9 @@ const fields = {
     .transform((list) => [...new Set(list)])
     .optional(),
   timeoutSeconds: z.number().int().min(1).max(SCRIPT_TIMEOUT_MAX_SECONDS).optional().describe('Default 300.'),
+  parameters: ScriptParameters.optional().describe(
+    `What the script expects, at most ${PARAMETERS_MAX}. Runs and schedules with values that do not fit are refused, and get default values for what they leave out; values of other names are passed on.`,
+  ),
 };
 
 export const NewScript = z.strictObject({

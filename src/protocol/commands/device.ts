@@ -134,7 +134,7 @@ export const SCRIPT_MAX_BYTES = 200_000;
 export const SCRIPT_OUTPUT_MAX = 100_000;
 export const SCRIPT_TIMEOUT_MAX_SECONDS = 86_400;
 
-const VariableName = z
+export const VariableName = z
   .string()
   .regex(/^[A-Za-z_]\w{0,63}$/, 'must be a name of letters, digits and underscores');
 

@@ -28,6 +28,7 @@ import type { Run } from '../scripts/index.ts';
 import { BulkActions } from './bulk-actions.tsx';
 import { ResultDrawer } from './result-drawer.tsx';
 import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
+import { detailColumns, isCustom, useCustomFields, useDetails } from './detail-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
 import { deviceMatcher, facetCounts, bestDrop, type DeviceChoice } from './match-devices.ts';
 
@@ -47,7 +48,10 @@ export function DevicesPage() {
     ...(search.filter === undefined ? {} : { filterId: search.filter }),
   });
   const [remembered, setVisible] = useRemembered<readonly string[]>('muster-device-columns', ColumnIds);
-  const visible = remembered ?? DEFAULT_COLUMNS;
+  const visible = search.columns ?? remembered ?? DEFAULT_COLUMNS;
+  const [isChoosing, setChoosing] = useState(false);
+  const customFields = useCustomFields(isChoosing || visible.some(isCustom));
+  const { details, error: detailsError, isCut } = useDetails(visible);
   const filterName = useFilterName(search.filter);
   const historyKey = useLocation({ select: ({ state }) => state.__TSR_key });
   const [bulkRun, setRun] = useState<Run>();
@@ -55,7 +59,10 @@ export function DevicesPage() {
   const searchField = useRef<HTMLInputElement>(null);
   useHotkeys([['/', () => searchField.current?.focus()]]);
 
-  const all = useMemo(() => deviceColumns(names), [names]);
+  const all = useMemo(
+    () => [...deviceColumns(names), ...detailColumns(details, customFields)],
+    [names, details, customFields],
+  );
   const columns = useMemo(
     () => visible.flatMap((id) => all.find((column) => column.id === id) ?? []),
     [visible, all],
@@ -66,8 +73,11 @@ export function DevicesPage() {
       device.displayName ?? '',
       names.organization(device.orgId),
       names.site(device.siteId),
+      // What is shown is searched as well.
+      ...Object.values(details.get(device.id)?.values ?? {}).map(String),
+      ...Object.values(details.get(device.id)?.customFields ?? {}).map(String),
     ],
-    [names],
+    [names, details],
   );
   const { q, status, os } = search;
   const rows = useMemo(
@@ -141,7 +151,15 @@ export function DevicesPage() {
             current={search}
             onOpen={(view) => void navigate({ search: () => ({ org: undefined, site: undefined, ...view }) })}
           />
-          <ColumnChooser all={all} visible={visible} onChange={setVisible} />
+          <ColumnChooser
+            all={all}
+            visible={visible}
+            onOpen={() => setChoosing(true)}
+            onChange={(next) => {
+              setVisible(next);
+              change({ columns: [...next] });
+            }}
+          />
           <Button variant="default" leftSection={<IconDownload size={14} aria-hidden />} onClick={exportCsv}>
             Export CSV
           </Button>
@@ -180,6 +198,12 @@ export function DevicesPage() {
         )}
       </Group>
       {live.error !== undefined && <Failure error={live.error} />}
+      {detailsError !== null && <Failure error={detailsError} />}
+      {isCut && (
+        <Text size="sm">
+          The fleet is too large for all values of the added columns. Choose an organization to see them all.
+        </Text>
+      )}
       {live.state === 'loading' && <Loading what="Reading the fleet" />}
       {live.state !== 'loading' && rows.length === 0 && live.error === undefined && live.complete && (
         <NothingShown
@@ -225,10 +249,12 @@ export function DevicesPage() {
 function ColumnChooser({
   all,
   visible,
+  onOpen,
   onChange,
 }: {
   all: readonly { id: string; header: string }[];
   visible: readonly string[];
+  onOpen: () => void;
   onChange: (visible: readonly string[]) => void;
 }) {
   const shown = visible.flatMap((id) => all.find((column) => column.id === id) ?? []);
@@ -247,7 +273,7 @@ function ColumnChooser({
     onChange(ids.length === 0 ? DEFAULT_COLUMNS : ids);
   };
   return (
-    <Popover position="bottom-end" width={250} shadow="md" trapFocus>
+    <Popover position="bottom-end" width={250} shadow="md" trapFocus onOpen={onOpen}>
       <Popover.Target>
         <Button variant="default" leftSection={<IconColumns size={14} aria-hidden />}>
           Columns

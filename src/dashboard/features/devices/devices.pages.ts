@@ -10,6 +10,8 @@ const DevicesSearch = z.object({
   status: z.array(DeviceStatus).optional().catch(undefined),
   os: z.array(OsType).optional().catch(undefined),
   filter: z.uuid().optional().catch(undefined),
+  /** Without them, the table has those that were chosen last in this browser. */
+  columns: z.array(z.string().max(80)).min(1).max(60).optional().catch(undefined),
   sort: z.string().optional().catch(undefined),
   desc: z.boolean().optional().catch(undefined),
 });

@@ -1,12 +1,15 @@
-import { Group, NumberInput, SegmentedControl, Select, Stack, Text, Textarea } from '@mantine/core';
+import { Group, NumberInput, SegmentedControl, Select, Stack, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import {
+  CodeField,
   givenBy,
-  isName,
   type Started,
+  tooLong,
+  unfit,
   Variables,
+  variablesOf,
   type Variable,
   type Given,
   startedOrRefused,
@@ -23,6 +26,9 @@ const LANGUAGE_NAMES = {
   python: 'Python',
   cmd: 'Windows command (cmd)',
 };
+
+/** A script that is not saved declares none. */
+const NO_PARAMETERS: Script['parameters'] = [];
 
 /** Asks for a script and runs it on the devices. */
 export function RunScriptForm({
@@ -52,7 +58,12 @@ export function RunScriptForm({
   });
   const [chosen, setScript] = useState<Script | null>();
   const script = chosen === undefined ? first.data : (chosen ?? undefined);
-  const [variables, setVariables] = useState<readonly Variable[]>([]);
+  /** What was typed for the parameters of a script. Another script has others. */
+  const [typed, setTyped] = useState<{ script: Script | undefined; variables: readonly Variable[] }>();
+  const variables =
+    typed !== undefined && typed.script?.id === script?.id
+      ? typed.variables
+      : variablesOf(script?.parameters ?? []);
   const [language, setLanguage] = useState<(typeof LANGUAGES)[number]>(
     systems.every((system) => system === 'windows') ? 'powershell' : 'bash',
   );
@@ -62,9 +73,11 @@ export function RunScriptForm({
 
   const toRun = (): ScriptToRun | undefined => {
     if (kind === 'written') {
-      return content.trim() === '' ? undefined : { kind, language, content, timeoutSeconds };
+      return content.trim() === '' || tooLong(content) !== undefined
+        ? undefined
+        : { kind, language, content, timeoutSeconds };
     }
-    if (script === undefined || !variables.every(({ name }) => isName(name))) return undefined;
+    if (script === undefined || unfit(variables) !== undefined) return undefined;
     return { kind, id: script.id, given: givenBy(variables) };
   };
   const ready = toRun();
@@ -94,7 +107,7 @@ export function RunScriptForm({
             value={script}
             onChange={(next) => setScript(next ?? null)}
           />
-          <Variables variables={variables} onChange={setVariables} />
+          <Variables variables={variables} onChange={(next) => setTyped({ script, variables: next })} />
         </>
       ) : (
         <>
@@ -120,17 +133,15 @@ export function RunScriptForm({
               }}
             />
           </Group>
-          <Textarea
+          <CodeField
             label="Script"
             description="Runs with the rights of the agent, and is kept with the command."
-            autosize
-            minRows={6}
-            maxRows={16}
-            spellCheck={false}
-            styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+            language={language}
+            parameters={NO_PARAMETERS}
+            isFirst
+            rows={{ least: 6, most: 16 }}
             value={content}
-            onChange={(event) => setContent(event.currentTarget.value)}
-            data-autofocus
+            onChange={setContent}
           />
         </>
       )}

@@ -1,5 +1,6 @@
 export { scriptPages } from './scripts.pages.ts';
-export { givenBy, isName, Variables, type Given, type Variable } from './variables.tsx';
+export { CodeField, tooLong } from './code-field.tsx';
+export { givenBy, unfit, Variables, variablesOf, type Given, type Variable } from './variables.tsx';
 export {
   type Outcome,
   outcomesOfCommands,

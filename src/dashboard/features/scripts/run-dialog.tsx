@@ -14,7 +14,7 @@ import { useNames } from '../../directory.ts';
 import { scopeQuery, useScope } from '../../routing.ts';
 import { useRefusal } from '../../session.ts';
 import { FormDialog } from '../../ui/index.ts';
-import { givenBy, isName, type Variable, Variables } from './variables.tsx';
+import { givenBy, unfit, type Variable, Variables, variablesOf } from './variables.tsx';
 
 interface Target {
   id: string;
@@ -38,7 +38,7 @@ export function RunDialog({
   const [devices, setDevices] = useState<readonly Target[]>([]);
   const [groupId, setGroupId] = useState<string | null>(null);
   const [filterId, setFilterId] = useState<string | null>(null);
-  const [variables, setVariables] = useState<readonly Variable[]>([]);
+  const [variables, setVariables] = useState<readonly Variable[]>(() => variablesOf(script.parameters));
   const [key, setKey] = useState(newIdempotencyKey);
   const { orgId: scopeOrg } = useScope();
   const orgId = script.orgId ?? scopeOrg;
@@ -63,9 +63,8 @@ export function RunDialog({
     return filterId === null ? undefined : { filterId };
   };
   const submit = async () => {
-    if (!variables.every(({ name }) => isName(name))) {
-      throw new Error('Correct the names of the parameters first.');
-    }
+    const why = unfit(variables);
+    if (why !== undefined) throw new Error(why);
     const chosen = target();
     if (chosen === undefined) throw new Error('There are no devices to run it on. Choose others.');
     const body = { target: chosen, ...givenBy(variables) };
@@ -141,7 +140,7 @@ export function RunDialog({
               nothingFoundMessage={filters.isFetching ? 'Reading …' : 'There is no such filter.'}
             />
           )}
-          <Variables variables={variables} onChange={choose(setVariables)} />
+          <Variables variables={variables} onChange={choose(setVariables)} faults={faults} />
           <Text size="xs">A device that is offline runs it when it is back, within a day.</Text>
         </>
       )}

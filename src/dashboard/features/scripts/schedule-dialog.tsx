@@ -17,7 +17,7 @@ import {
 } from '../../ui/index.ts';
 import { NO_TARGET, targetFormOf, targetOf, useTargetFields } from '../device-targets/index.ts';
 import { cronOf, DAYS, DAYS_OF_MONTH, FREQUENCIES, MINUTES, timesFormOf } from './schedule-form.ts';
-import { isName, type Variable, Variables } from './variables.tsx';
+import { givenBy, unfit, type Variable, Variables, variablesOf } from './variables.tsx';
 
 export const SCHEDULE_READS = ['GET /script-schedules', 'GET /script-schedules/{id}'] as const;
 
@@ -51,21 +51,28 @@ export function ScheduleDialog({
     catchUpMinutes: schedule?.catchUpMinutes ?? 1440,
     enabled: schedule?.enabled ?? true,
   }));
-  const [parameters, setParameters] = useState<readonly Variable[]>(() =>
-    Object.entries(schedule?.parameters ?? {}).map(([name, value]) => ({ name, value, isSecret: false })),
-  );
+  /** What was typed for the parameters of a script. Another script has others. */
+  const [typed, setTyped] = useState<{ scriptId: string; variables: readonly Variable[] }>();
   const { name, owner, timezone, catchUpMinutes, enabled, frequency, ...values } = form.values;
   const orgId = owner === ALL ? undefined : owner;
   const scripts = useList('GET /scripts', { query: { orgId, limit: SCRIPTS_SHOWN } });
   const offered = (scripts.data?.data ?? []).filter((one) => one.orgId === null || one.orgId === orgId);
+  const { scriptId: chosenId } = values;
+  const script = offered.find(({ id }) => id === chosenId);
+  const variables =
+    typed?.scriptId === chosenId
+      ? typed.variables
+      : variablesOf(
+          (script?.parameters ?? []).filter(({ type }) => type !== 'secret'),
+          chosenId === schedule?.scriptId ? (schedule.parameters ?? {}) : {},
+        );
   const targets = useTargetFields(orgId, values);
   const cron = cronOf({ ...values, frequency });
   const create = useApiChange('POST /script-schedules', { refreshes: SCHEDULE_READS });
   const change = useApiChange('PATCH /script-schedules/{id}', { refreshes: SCHEDULE_READS });
   const submit = async () => {
-    if (!parameters.every((one) => isName(one.name))) {
-      throw new Error('Correct the names of the parameters first.');
-    }
+    const why = unfit(variables);
+    if (why !== undefined) throw new Error(why);
     const body = {
       name,
       scriptId: values.scriptId,
@@ -74,7 +81,7 @@ export function ScheduleDialog({
       timezone,
       catchUpMinutes,
       enabled,
-      parameters: Object.fromEntries(parameters.map((one) => [one.name, one.value])),
+      parameters: givenBy(variables).parameters ?? {},
     };
     if (schedule === undefined) {
       await create.mutateAsync({ body: { ...body, ...(orgId === undefined ? {} : { orgId }) } });
@@ -167,12 +174,17 @@ export function ScheduleDialog({
         { note: 'preview', text: <Preview cron={cron} timezone={timezone} /> },
       ]}
     >
-      {() => (
+      {(faults) => (
         <Stack gap={4}>
           <Text size="sm" fw={500}>
             Parameters
           </Text>
-          <Variables variables={parameters} onChange={setParameters} hasSecrets={false} />
+          <Variables
+            variables={variables}
+            onChange={(next) => setTyped({ scriptId: chosenId, variables: next })}
+            hasSecrets={false}
+            faults={faults}
+          />
           <Text size="xs">
             It runs by your rights. If you lose them, it is paused. Secrets are not kept: let the script read
             them on the device.

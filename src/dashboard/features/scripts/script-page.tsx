@@ -1,8 +1,8 @@
-import { Group, MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
+import { Group, MultiSelect, NumberInput, Select, TextInput } from '@mantine/core';
 import { IconDeviceFloppy, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useCallback, useState } from 'react';
 import { ApiError, apiQuery, useApiChange, type Script } from '../../api/index.ts';
 import { useNames, useOrganizations } from '../../directory.ts';
 import { useScope } from '../../routing.ts';
@@ -17,8 +17,12 @@ import {
   SYSTEM_NAMES,
   useAddress,
 } from '../../ui/index.ts';
+import { CodeField, tooLong } from './code-field.tsx';
+import { NEW_PARAMETER, ParameterFields } from './parameter-fields.tsx';
+import type { Declared } from './parameter-text.ts';
 import { RunDialog } from './run-dialog.tsx';
 import { LANGUAGE_NAMES, LANGUAGES, SYSTEMS } from './scripts-page.tsx';
+import { isName } from './variables.tsx';
 
 const route = getRouteApi('/signed-in/scripts/$scriptId');
 const REFRESHES = ['GET /scripts', 'GET /scripts/{id}'] as const;
@@ -68,6 +72,11 @@ function ScriptEditor({
   const [content, setContent] = useState(script?.content ?? '');
   const [osTypes, setOsTypes] = useState<Script['osTypes']>(script?.osTypes ?? []);
   const [timeoutSeconds, setTimeoutSeconds] = useState<number | string>(script?.timeoutSeconds ?? 300);
+  const [parameters, setParameters] = useState<Script['parameters']>(script?.parameters ?? []);
+  const declare = useCallback(
+    (named: Declared) => setParameters((before) => [...before, { ...NEW_PARAMETER, ...named }]),
+    [],
+  );
   const [owner, setOwner] = useState(scope.orgId ?? ALL);
   const mayWrite = useRefusal('scripts:write');
   const mayDelete = useRefusal('scripts:delete');
@@ -83,17 +92,21 @@ function ScriptEditor({
     language !== script.language ||
     content !== script.content ||
     [...osTypes].sort().join() !== [...script.osTypes].sort().join() ||
+    JSON.stringify(parameters) !== JSON.stringify(script.parameters) ||
     timeoutSeconds !== script.timeoutSeconds;
   const missing =
     name.trim() === ''
       ? 'Give the script a name first.'
       : content.trim() === ''
         ? 'Write the script first.'
-        : typeof timeoutSeconds !== 'number'
-          ? 'Say after how many seconds the script is ended.'
-          : isChanged
-            ? undefined
-            : 'Nothing has changed.';
+        : (tooLong(content) ??
+          (typeof timeoutSeconds !== 'number'
+            ? 'Say after how many seconds the script is ended.'
+            : !parameters.every(({ name: each }) => isName(each))
+              ? 'Correct the names of the parameters first.'
+              : isChanged
+                ? undefined
+                : 'Nothing has changed.'));
   const error = create.error ?? change.error;
   const faults = error instanceof ApiError ? error.fields : {};
   const faultOf = (field: string) => faults[field];
@@ -105,6 +118,7 @@ function ScriptEditor({
       language,
       content,
       osTypes,
+      parameters,
       ...(typeof timeoutSeconds === 'number' ? { timeoutSeconds } : {}),
     };
     if (script !== undefined) {
@@ -240,19 +254,18 @@ function ScriptEditor({
           />
         )}
       </Group>
-      <Textarea
+      <CodeField
         label="Script"
         description="Runs with the rights of the agent. Parameters are in PARAM_<name>, secrets in SECRET_<name>. Do not write passwords here."
-        required
-        autosize
-        minRows={14}
-        maxRows={32}
-        spellCheck={false}
-        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+        language={language}
+        parameters={parameters}
+        onDeclare={declare}
+        rows={{ least: 14, most: 32 }}
         value={content}
-        onChange={(event) => setContent(event.currentTarget.value)}
+        onChange={setContent}
         error={faultOf('content')}
       />
+      <ParameterFields parameters={parameters} onChange={setParameters} faults={faults} />
       {script !== undefined && isRunning && mayRun === undefined && (
         <RunDialog
           script={script}

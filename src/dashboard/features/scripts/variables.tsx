@@ -1,16 +1,42 @@
-import { ActionIcon, Button, Checkbox, Group, Stack, TextInput } from '@mantine/core';
+import { ActionIcon, Button, Checkbox, Group, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
+import type { Script } from '../../api/index.ts';
+
+type Parameter = Script['parameters'][number];
 
 /** A value that a script finds in its environment. A secret one is not kept in the clear. */
 export interface Variable {
   name: string;
   value: string;
   isSecret: boolean;
+  /** What the script says of it. Absent for one that a person has added. */
+  declared?: Parameter;
 }
 
-const NAME_MAX = 64;
+export const NAME_MAX = 64;
 const NAME = /^[A-Za-z_]\w*$/;
 export const isName = (name: string): boolean => NAME.test(name) && name.length <= NAME_MAX;
+
+/** A field for each parameter that a script declares, and for each other value that is there. */
+export function variablesOf(
+  parameters: readonly Parameter[],
+  given: Readonly<Record<string, string>> = {},
+): Variable[] {
+  const values = new Map(Object.entries(given));
+  const declared = parameters.map((parameter): Variable => {
+    const { name, type } = parameter;
+    return { name, value: values.get(name) ?? '', isSecret: type === 'secret', declared: parameter };
+  });
+  const others = [...values].filter(([name]) => parameters.every((parameter) => parameter.name !== name));
+  return [...declared, ...others.map(([name, value]) => ({ name, value, isSecret: false }))];
+}
+
+/** Why the values cannot be sent; undefined if they can. */
+export function unfit(variables: readonly Variable[]): string | undefined {
+  if (!variables.every(({ name }) => isName(name))) return 'Correct the names of the parameters first.';
+  const missing = variables.find(({ declared, value }) => declared?.required === true && value === '');
+  return missing === undefined ? undefined : `Give ${missing.name} a value first.`;
+}
 
 /** The variables as the API takes them. */
 export interface Given {
@@ -18,10 +44,11 @@ export interface Given {
   secrets?: Record<string, string>;
 }
 
-export const givenBy = (variables: readonly Variable[]): Given => ({
-  ...named('parameters', variables, false),
-  ...named('secrets', variables, true),
-});
+/** A declared parameter that is left empty is left out, so that it gets its default value. */
+export function givenBy(variables: readonly Variable[]): Given {
+  const filled = variables.filter(({ declared, value }) => declared === undefined || value !== '');
+  return { ...named('parameters', filled, false), ...named('secrets', filled, true) };
+}
 
 function named(field: keyof Given, variables: readonly Variable[], isSecret: boolean): Given {
   const some = variables.filter((each) => each.isSecret === isSecret);
@@ -35,58 +62,71 @@ export function Variables({
   variables,
   onChange,
   hasSecrets = true,
+  faults = {},
 }: {
   variables: readonly Variable[];
   /** Whether some may be secret. */
   hasSecrets?: boolean;
   onChange: (variables: readonly Variable[]) => void;
+  /** The rules that values break, by the path of the field. */
+  faults?: Readonly<Record<string, string>>;
 }) {
   const set = (place: number, next: Partial<Variable>) =>
     onChange(variables.map((each, at) => (at === place ? { ...each, ...next } : each)));
   return (
     <Stack gap={6} align="stretch">
-      {variables.map(({ name, value, isSecret }, place) => (
-        // Variables have no name of their own until one is typed.
-        // oxlint-disable-next-line react/no-array-index-key
-        <Group key={place} gap={6} wrap="nowrap" align="flex-start">
-          <TextInput
-            aria-label={`Name of parameter ${place + 1}`}
-            placeholder="Name"
-            required
-            maxLength={NAME_MAX}
-            value={name}
-            error={name === '' || isName(name) ? undefined : 'Letters, digits and underscores'}
-            onChange={(event) => set(place, { name: event.currentTarget.value })}
-          />
-          <TextInput
-            flex={1}
-            aria-label={`Value of parameter ${place + 1}`}
-            placeholder={`${isSecret ? 'SECRET' : 'PARAM'}_${name === '' ? 'name' : name}`}
-            type={isSecret ? 'password' : 'text'}
-            autoComplete="off"
+      {variables.map(({ name, value, isSecret, declared }, place) =>
+        declared !== undefined ? (
+          <DeclaredField
+            key={`declared ${name}`}
+            parameter={declared}
             value={value}
-            onChange={(event) => set(place, { value: event.currentTarget.value })}
+            error={faults[`${isSecret ? 'secrets' : 'parameters'}.${name}`]}
+            onChange={(next) => set(place, { value: next })}
           />
-          {hasSecrets && (
-            <Checkbox
-              mt={6}
-              label="Secret"
-              aria-label={`Parameter ${place + 1} is secret`}
-              checked={isSecret}
-              onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
+        ) : (
+          // Variables have no name of their own until one is typed.
+          // oxlint-disable-next-line react/no-array-index-key
+          <Group key={place} gap={6} wrap="nowrap" align="flex-start">
+            <TextInput
+              aria-label={`Name of parameter ${place + 1}`}
+              placeholder="Name"
+              required
+              maxLength={NAME_MAX}
+              value={name}
+              error={name === '' || isName(name) ? undefined : 'Letters, digits and underscores'}
+              onChange={(event) => set(place, { name: event.currentTarget.value })}
             />
-          )}
-          <ActionIcon
-            mt={2}
-            variant="subtle"
-            color="gray"
-            aria-label={`Remove parameter ${place + 1}`}
-            onClick={() => onChange(variables.filter((_, at) => at !== place))}
-          >
-            <IconX size={14} />
-          </ActionIcon>
-        </Group>
-      ))}
+            <TextInput
+              flex={1}
+              aria-label={`Value of parameter ${place + 1}`}
+              placeholder={`${isSecret ? 'SECRET' : 'PARAM'}_${name === '' ? 'name' : name}`}
+              type={isSecret ? 'password' : 'text'}
+              autoComplete="off"
+              value={value}
+              onChange={(event) => set(place, { value: event.currentTarget.value })}
+            />
+            {hasSecrets && (
+              <Checkbox
+                mt={6}
+                label="Secret"
+                aria-label={`Parameter ${place + 1} is secret`}
+                checked={isSecret}
+                onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
+              />
+            )}
+            <ActionIcon
+              mt={2}
+              variant="subtle"
+              color="gray"
+              aria-label={`Remove parameter ${place + 1}`}
+              onClick={() => onChange(variables.filter((_, at) => at !== place))}
+            >
+              <IconX size={14} />
+            </ActionIcon>
+          </Group>
+        ),
+      )}
       <Group>
         <Button
           variant="subtle"
@@ -99,4 +139,57 @@ export function Variables({
       </Group>
     </Stack>
   );
+}
+
+/** A parameter that the script declares. */
+function DeclaredField({
+  parameter: { name, type, description, required, defaultValue },
+  value,
+  error,
+  onChange,
+}: {
+  parameter: Parameter;
+  value: string;
+  error: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const shared = { label: name, description, required, error };
+  const placeholder = defaultValue ?? '';
+  switch (type) {
+    case 'boolean':
+      return (
+        <Select
+          {...shared}
+          data={['true', 'false']}
+          placeholder={placeholder}
+          clearable={!required}
+          clearButtonProps={{ 'aria-label': `No value for ${name}` }}
+          value={value === '' ? null : value}
+          onChange={(next) => onChange(next ?? '')}
+        />
+      );
+    case 'secret':
+      return (
+        <PasswordInput
+          {...shared}
+          autoComplete="off"
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+    case 'number':
+    case 'text':
+      return (
+        <TextInput
+          {...shared}
+          placeholder={placeholder}
+          {...(type === 'number' ? { inputMode: 'decimal' } : {})}
+          autoComplete="off"
+          value={value}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+    default:
+      return type satisfies never;
+  }
 }

@@ -7,6 +7,8 @@ const softwareRoute = createRoute({
   path: '/software',
   validateSearch: z.object({
     q: z.string().max(255).optional().catch(undefined),
+    /** The program whose devices are shown. */
+    title: z.string().max(255).optional().catch(undefined),
     page: z.number().int().positive().optional().catch(undefined),
   }),
   staticData: { title: 'Software', permission: 'devices:read' },

@@ -1,7 +1,21 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { useList, type SoftwareTitle } from '../../api/index.ts';
 import { scopeQuery, useScope } from '../../routing.ts';
-import { formatCount, formatCounted, ListPage, TextLink, useAddress } from '../../ui/index.ts';
+import { useNames } from '../../directory.ts';
+import {
+  DetailsDrawer,
+  formatCount,
+  formatCounted,
+  formatTime,
+  List,
+  ListPage,
+  OpenName,
+  TextLink,
+  TwoLines,
+  useAddress,
+  useLocalAddress,
+  When,
+} from '../../ui/index.ts';
 
 const route = getRouteApi('/signed-in/software');
 /** More versions than these are counted. */
@@ -30,9 +44,70 @@ export function SoftwarePage() {
       }}
       noneFound={{ title: 'No program has this name', text: 'The search looks for a part of the name.' }}
       columns={[
-        { header: 'Name', isName: true, cell: ({ name }) => name },
+        {
+          header: 'Name',
+          isName: true,
+          cell: ({ name }) => <OpenName onOpen={() => address.set({ title: name })}>{name}</OpenName>,
+        },
         { header: 'Devices', align: 'right', cell: ({ deviceCount }) => formatCount(deviceCount) },
         { header: 'Versions', cell: versionsOf },
+      ]}
+    >
+      <DetailsDrawer
+        opened={address.search.title}
+        onClose={() => address.set({ title: undefined })}
+        title={address.search.title ?? ''}
+        size="xl"
+      >
+        {(title) => <Installations key={title} name={title} />}
+      </DetailsDrawer>
+    </ListPage>
+  );
+}
+
+/** Which devices have a program, in which version, and since when. */
+function Installations({ name }: { name: string }) {
+  const address = useLocalAddress<{ page?: number | undefined }>({});
+  const names = useNames();
+  const { orgId } = scopeQuery(useScope());
+  const { page = 1 } = address.search;
+  const installations = useList('GET /software/installations', {
+    query: { name, orgId, page: String(page) },
+  });
+  return (
+    <List
+      query={installations}
+      noun="devices"
+      label={`Devices with ${name}`}
+      keyOf={({ deviceId, version }) => `${deviceId} ${version ?? ''}`}
+      address={address}
+      empty={{
+        title: 'No device has it',
+        text: 'It was removed, or only decommissioned devices have it.',
+      }}
+      columns={[
+        {
+          header: 'Device',
+          isName: true,
+          cell: ({ deviceId, hostname, displayName }) => (
+            <TextLink to="/devices/$deviceId" params={{ deviceId }} search={{ tab: 'software', q: name }}>
+              {displayName ?? hostname}
+            </TextLink>
+          ),
+        },
+        { header: 'Organization', cell: (row) => names.organization(row.orgId) },
+        { header: 'Version', cell: ({ version }) => version ?? 'Unknown' },
+        {
+          header: 'Since',
+          cell: ({ installedAt, firstSeenAt }) =>
+            firstSeenAt === null ? (
+              'Before this was recorded'
+            ) : (
+              <TwoLines below={installedAt === null ? '' : `Installed ${formatTime(new Date(installedAt))}`}>
+                <When at={firstSeenAt} />
+              </TwoLines>
+            ),
+        },
       ]}
     />
   );

@@ -98,7 +98,10 @@ describe('the pages of devices', () => {
     await begin();
     await keys.to(dialog.getByRole('radio', { name: 'Saved script' }));
     await keys.press('ArrowRight');
+    await dialog.getByText('Escape and then Tab leaves the field').waitFor();
     await keys.fill(dialog.getByRole('textbox', { name: 'Script' }), 'echo hello');
+    // In a script, Tab indents, and the dialog stays open.
+    await keys.press('Escape');
     await keys.use(dialog.getByRole('button', { name: 'Run on 2 devices' }));
 
     const frame = await agent.nextCommand();

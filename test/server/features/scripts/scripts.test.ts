@@ -74,6 +74,80 @@ describe('scripts', () => {
     );
   });
 
+  it('ask each run for the parameters that they declare', async () => {
+    const { body: script } = await call('POST', '/scripts', {
+      ...SCRIPT,
+      orgId: tenant.orgId,
+      parameters: [
+        { name: 'FOLDER', required: true, description: 'What is emptied.' },
+        { name: 'DAYS', type: 'number', defaultValue: '30' },
+        { name: 'KEY', type: 'secret' },
+      ],
+    });
+    expect(script.parameters).to.deep.equal([
+      { name: 'FOLDER', type: 'text', description: 'What is emptied.', required: true, defaultValue: null },
+      { name: 'DAYS', type: 'number', description: null, required: false, defaultValue: '30' },
+      { name: 'KEY', type: 'secret', description: null, required: false, defaultValue: null },
+    ]);
+    const { deviceId } = await able(tenant.orgId);
+    const target = { target: { deviceIds: [deviceId] } };
+    const schedule = {
+      name: 'Weekly',
+      scriptId: script.id,
+      orgId: tenant.orgId,
+      cron: '0 3 * * 1',
+      timezone: 'UTC',
+    };
+    for (const [path, body] of [
+      [`/scripts/${script.id}/runs`, target],
+      [`/scripts/${script.id}/execute`, { deviceIds: [deviceId] }],
+      ['/script-schedules', { ...schedule, ...target }],
+    ] as const) {
+      // oxlint-disable-next-line no-await-in-loop
+      const refused = await call('POST', path, { ...body, parameters: { DAYS: 'many' } });
+      expect(refused.status, path).to.equal(400);
+      expect(refused.body.details, path).to.deep.equal([
+        { path: 'body.parameters.FOLDER', message: 'is required by the script' },
+        { path: 'body.parameters.DAYS', message: 'must be a number, such as 30 or -1.5' },
+      ]);
+    }
+    const run = await call('POST', `/scripts/${script.id}/runs`, {
+      ...target,
+      parameters: { FOLDER: '/tmp', OTHER: 'x' },
+    });
+    expect(run.status).to.equal(202);
+    expect(run.body.parameters).to.deep.equal({ DAYS: '30', FOLDER: '/tmp', OTHER: 'x' });
+    const executed = await call('POST', `/scripts/${script.id}/execute`, {
+      deviceIds: [deviceId],
+      parameters: { FOLDER: '/tmp' },
+    });
+    const { body: execution } = await call('GET', `/script-runs/${executed.body.executionId}`);
+    expect(execution.parameters).to.deep.equal({ DAYS: '30', FOLDER: '/tmp' });
+    const planned = await call('POST', '/script-schedules', {
+      ...schedule,
+      ...target,
+      parameters: { FOLDER: '/tmp' },
+    });
+    expect(planned.status).to.equal(201);
+    // The schedule keeps what it was given, so that it follows a default value that changes later.
+    expect(planned.body.parameters).to.deep.equal({ FOLDER: '/tmp' });
+    const changed = await call('PATCH', `/scripts/${script.id}`, {
+      parameters: [{ name: 'KEY', type: 'secret', required: true }],
+    });
+    expect(changed.body.parameters).to.have.length(1);
+    expect((await call('PATCH', `/script-schedules/${planned.body.id}`, { enabled: false })).status).to.equal(
+      200,
+    );
+    const again = await call('PATCH', `/script-schedules/${planned.body.id}`, { parameters: {} });
+    expect(again.body.details).to.deep.equal([
+      { path: 'body.secrets.KEY', message: 'is required by the script' },
+    ]);
+    const wrong = await call('PATCH', `/scripts/${script.id}`, {
+      parameters: [{ name: 'A' }, { name: 'a' }],
+    });
+    expect(wrong.body.details[0].path).to.equal('body.parameters.1.name');
+  });
+
   it('of a partner are for all its organizations, and nobody else’s', async () => {
     const { body: script } = await call('POST', '/scripts', SCRIPT);
     expect(script).to.include({ orgId: null, partnerId: tenant.partnerId });
