@@ -104,6 +104,7 @@ function nodeOf(redisOfNode: RedisConnection, nodeId: string): Node {
     isGone: () => false,
     onOutdated: () => {},
     onReplaced: () => {},
+    onTied: () => {},
     // Only what it says at the end is of interest.
     log: createLogger(
       'info',

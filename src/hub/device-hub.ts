@@ -99,6 +99,8 @@ export interface Hub extends DeviceHub {
   accessMayHaveChanged(): void;
   /** Another node has claimed the device while this one could not be notified. */
   superseded(deviceId: string, epoch: number): void;
+  /** Another node has claimed the device under the same epoch. */
+  claimTied(deviceId: string): void;
   /** Refuses new connections and disconnects agents with reconnect times that are spread. */
   drain(): Promise<void>;
   /** Does now what waits for a timer: writes, deliveries and what dashboards are shown. */

@@ -1,4 +1,4 @@
-import { clock } from '../clock.ts';
+import { clock, type Timer } from '../clock.ts';
 import { countedNetwork, clientAddress } from '../platform/http/client-address.ts';
 import { ClusterEvents } from '../platform/cluster/cluster-events.ts';
 import { InProcessCluster } from '../platform/cluster/node-bus.ts';
@@ -55,6 +55,8 @@ const MAX_QUERIES_PER_DEVICE = 8;
 /** The rate at which one process can accept agents while it goes on serving people. */
 const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 const ADMISSION_PER_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
+/** Within this time, all nodes have published their claims again. */
+const RENEW_MS = 10_000;
 /** How often the rate is adapted to the database. */
 const PACE_MS = 1000;
 /** A device counts as silent after so many heartbeats that did not come. */
@@ -262,6 +264,7 @@ export function createHub(options: HubOptions): Hub {
   const connections = new AgentConnections({
     registry,
     directory,
+    store,
     bus,
     events: actorReports,
     limits,
@@ -271,6 +274,7 @@ export function createHub(options: HubOptions): Hub {
   const admission = new Admission(options.admission ?? ADMISSION);
   const pace = clock.setInterval(() => admission.follow(writer.lateMs), PACE_MS).unref();
   let isDraining = false;
+  let renewing: Timer | undefined;
   const query: RunLiveQuery = async (deviceId, liveQuery) => {
     const startedAt = clock.monotonic();
     const outcome = await router.query(deviceId, liveQuery);
@@ -341,6 +345,18 @@ export function createHub(options: HubOptions): Hub {
     announcements.note(deviceId);
     changedDevices.recheckIfReading(deviceId);
     options.onDevicesChanged?.([deviceId]);
+  };
+
+  const renewOutdatedClaims = () => {
+    clock.clear(renewing);
+    renewing = clock
+      .setTimeout(() => {
+        connections.renewOutdated().catch((error: unknown) => {
+          log.warn({ err: error }, 'hub.outdated_claims_not_read');
+          if (!isDraining) renewOutdatedClaims();
+        });
+      }, RENEW_MS)
+      .unref();
   };
 
   return {
@@ -416,6 +432,7 @@ export function createHub(options: HubOptions): Hub {
           announcements.missed();
         }, RETURN_MS)
         .unref();
+      renewOutdatedClaims();
     },
     longWorkChanged: (payloads) => longWork?.notified(payloads),
     longWorkMayHaveChanged: () => longWork?.mayHaveMissed(),
@@ -423,6 +440,7 @@ export function createHub(options: HubOptions): Hub {
     accessChanged: (payloads) => accessChanges.changed(payloads),
     accessMayHaveChanged: () => accessChanges.recheckAll(),
     superseded: (deviceId, epoch) => registry.get(deviceId)?.superseded(epoch),
+    claimTied: (deviceId) => connections.renew(deviceId),
     get connected() {
       return registry.size;
     },
@@ -465,6 +483,7 @@ export function createHub(options: HubOptions): Hub {
       isDraining = true;
       stopSweep();
       clock.clear(pace);
+      clock.clear(renewing);
       interest?.close();
       lostDevices.close();
       router.close();

@@ -271,6 +271,8 @@ export interface DeviceStore {
   ): Promise<{ deviceId: string; presence: Presence; epoch: number }[]>;
   /** The greatest epoch under which presence was ever stored, or 0. */
   greatestEpoch(): Promise<number>;
+  /** Returns those of the devices whose presence is stored under a greater epoch than that of their claim. */
+  outdatedClaims(claims: readonly { deviceId: string; epoch: number }[]): Promise<string[]>;
   /**
    * Checks in one round trip which of the devices the caller may query now. A device that the caller does not see is
    * missing from the answer; `refusal` says why another one may not be queried.

@@ -221,6 +221,7 @@ async function joinConfiguredCluster(
     redis,
     nodeId,
     onSuperseded: (deviceId, epoch) => hub()?.superseded(deviceId, epoch),
+    onTied: (deviceId) => hub()?.claimTied(deviceId),
     onReturn: () => hub()?.republish(),
     log,
     metrics,

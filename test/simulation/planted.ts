@@ -87,6 +87,16 @@ export const PLANTED: readonly PlantedFault[] = [
     ],
   },
   {
+    name: 'claims of which the database has a greater epoch are not made again',
+    changes: [
+      {
+        file: CONNECTIONS,
+        find: 'if (owner?.nodeId === bus.nodeId) this.renew(deviceId);',
+        put: 'void owner;',
+      },
+    ],
+  },
+  {
     name: 'admission counts by the clock of the machine',
     was: 'V6b',
     changes: [

@@ -62,6 +62,12 @@ export class SimulatedPresence {
     });
   }
 
+  outdatedClaims(claims: readonly { deviceId: string; epoch: number }[]): string[] {
+    const isOutdated = ({ deviceId, epoch }: { deviceId: string; epoch: number }) =>
+      (this.rows.get(deviceId)?.epoch ?? 0) > epoch;
+    return claims.filter(isOutdated).map(({ deviceId }) => deviceId);
+  }
+
   greatestEpoch(): number {
     return Math.max(0, ...[...this.rows.values()].map(({ epoch }) => epoch));
   }
@@ -126,6 +132,7 @@ export function storeOf(
     recordConflict: () => run(() => undefined),
     markLost: (nodes) => run(() => presence.markLost(nodes)),
     greatestEpoch: () => run(() => presence.greatestEpoch()),
+    outdatedClaims: (claims) => run(() => presence.outdatedClaims(claims)),
     askable: (_caller, deviceIds) => run(() => new Map(deviceIds.map((id) => [id, { refusal: undefined }]))),
     found: () => run(() => []),
     summaries: (_caller, _filter, { after }) => run(() => (after === undefined ? presence.all() : [])),

@@ -98,6 +98,7 @@ export class SimulatedServer {
       redis: connection,
       nodeId,
       onSuperseded: (deviceId, epoch) => this.hub?.superseded(deviceId, epoch),
+      onTied: (deviceId) => this.hub?.claimTied(deviceId),
       onReturn: () => this.hub?.republish(),
       log,
       metrics,

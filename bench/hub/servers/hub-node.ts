@@ -23,6 +23,7 @@ const cluster = await joinCluster({
   redis,
   nodeId: BENCH_NODE_ID,
   onSuperseded: (deviceId, epoch) => hub?.superseded(deviceId, epoch),
+  onTied: (deviceId) => hub?.claimTied(deviceId),
   onReturn: () => hub?.republish(),
   log,
   metrics,

@@ -2,6 +2,7 @@ import {
   disconnectHeldBy,
   selectActingStatus,
   selectGreatestEpoch,
+  selectOutdatedClaims,
   selectReporting,
   type Changed,
   skippedAddressChanges,
@@ -158,6 +159,10 @@ export function createDeviceStore({
       });
       if (lost.length > 0) onPresence?.(lost.map(({ deviceId }) => deviceId));
       return lost;
+    },
+
+    async outdatedClaims(claims) {
+      return withSystem(db, 'find claims that are outdated', (tx) => selectOutdatedClaims(tx, claims));
     },
 
     async greatestEpoch() {

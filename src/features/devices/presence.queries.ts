@@ -210,5 +210,18 @@ export async function selectGreatestEpoch(tx: Tx): Promise<number> {
   return (rows as { epoch: number }[])[0]?.epoch ?? 0;
 }
 
+/** Those of the devices whose presence is stored under a greater epoch than the given one. */
+export async function selectOutdatedClaims(
+  tx: Tx,
+  claims: readonly { deviceId: string; epoch: number }[],
+): Promise<string[]> {
+  const { rows } = await tx.raw(
+    `select p.device_id from unnest(?::uuid[], ?::bigint[]) as u (device_id, epoch)
+    join device_presence p on p.device_id = u.device_id and p.epoch > u.epoch`,
+    [claims.map(({ deviceId }) => deviceId), claims.map(({ epoch }) => epoch)],
+  );
+  return (rows as { device_id: string }[]).map((row) => row.device_id);
+}
+
 /** A column: the status of the organization `o`, which is that of its partner if the partner is not active. */
 export const selectActingStatus = (tx: Tx) => tx.raw(`${actingStatusSql('o')} as status`);

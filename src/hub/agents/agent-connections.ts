@@ -4,7 +4,7 @@ import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Directory } from '../cluster/directory.ts';
 import type { HubMessage } from '../cluster/messages.ts';
-import type { Claimant, AgentIdentity, UpgradeOffers } from '../ports.ts';
+import type { Claimant, AgentIdentity, DeviceStore, UpgradeOffers } from '../ports.ts';
 import { type ActorLimits, type DeviceLink, SUPERSEDED } from '../device/actor-messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import { type ActorEvents, DeviceActor } from '../device/device-actor.ts';
@@ -30,9 +30,12 @@ export class CapabilitySets {
   }
 }
 
+const CLAIMS_PER_READ = 1000;
+
 interface Parts {
   registry: ActorRegistry;
   directory: Directory;
+  store: Pick<DeviceStore, 'outdatedClaims'>;
   bus: NodeBus<HubMessage>;
   events: ActorEvents;
   limits: ActorLimits;
@@ -81,6 +84,32 @@ export class AgentConnections {
       actor.stop({ afterMs: 5000, reason: 'actor_failed' }, 'socket_closed');
     });
     return actor;
+  }
+
+  /** Claims a connected device again, because another node has claimed it under the same epoch. */
+  renew(deviceId: string): void {
+    const actor = this.#parts.registry.get(deviceId);
+    if (actor?.state !== 'online') return;
+    this.#claim(actor).catch((error: unknown) =>
+      this.#parts.log.warn({ err: error, deviceId }, 'hub.claim_not_renewed'),
+    );
+  }
+
+  /**
+   * Claims again the devices of this node of which the database has a greater epoch than that of their claim: whatever
+   * they report would have no effect. A node whose clock is behind gives such claims while Redis is away.
+   */
+  async renewOutdated(): Promise<void> {
+    const { registry, store, directory, bus } = this.#parts;
+    const online = [...registry.values()].filter(({ state }) => state === 'online');
+    for (let start = 0; start < online.length; start += CLAIMS_PER_READ) {
+      const claims = online.slice(start, start + CLAIMS_PER_READ);
+      for (const deviceId of await store.outdatedClaims(claims)) {
+        // Another node may have the device now, whose claim must stay.
+        const owner = await directory.find(deviceId);
+        if (owner?.nodeId === bus.nodeId) this.renew(deviceId);
+      }
+    }
   }
 
   async #claim(actor: DeviceActor): Promise<void> {

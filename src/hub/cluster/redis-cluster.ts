@@ -23,6 +23,8 @@ export async function joinCluster(parts: {
   nodeId: string;
   /** Another node has claimed the device while this one could not be notified. */
   onSuperseded: (deviceId: string, epoch: number) => void;
+  /** Another node has claimed the device under the same epoch while Redis was away. */
+  onTied: (deviceId: string) => void;
   /** Redis is back or has lost its data. */
   onReturn: () => void;
   log: Logger;
@@ -38,6 +40,7 @@ export async function joinCluster(parts: {
       nodeId,
       isGone: (id) => bus.isGone(id),
       onOutdated: parts.onSuperseded,
+      onTied: parts.onTied,
       onReplaced: (owner, deviceId, epoch) => {
         // A node that misses this announces its own claim again when it returns, and learns of the newer one then.
         void bus.send(owner, { kind: 'superseded', deviceId, epoch }).catch(() => false);

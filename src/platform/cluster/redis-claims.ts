@@ -91,6 +91,7 @@ export class RedisClaims {
   readonly #isGone: (nodeId: string) => boolean;
   readonly #onOutdated: (id: string, epoch: number) => void;
   readonly #onReplaced: (nodeId: string, id: string, epoch: number) => void;
+  readonly #onTied: (id: string) => void;
   readonly #log: Logger;
   readonly #own: Map<string, number>[] = Array.from({ length: BUCKETS }, () => new Map<string, number>());
   /** Buckets whose claims Redis may not have. */
@@ -112,6 +113,8 @@ export class RedisClaims {
     onOutdated: (id: string, epoch: number) => void;
     /** Called if both nodes claimed the key while Redis was away, this one later, and the other does not know that. */
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
+    /** Called if both nodes claimed the key under the same epoch while Redis was away: it has to be claimed again. */
+    onTied: (id: string) => void;
     log: Logger;
   }) {
     this.#redis = parts.redis;
@@ -120,6 +123,7 @@ export class RedisClaims {
     this.#isGone = parts.isGone;
     this.#onOutdated = parts.onOutdated;
     this.#onReplaced = parts.onReplaced;
+    this.#onTied = parts.onTied;
     this.#log = parts.log;
   }
 
@@ -285,6 +289,7 @@ export class RedisClaims {
       if (id === undefined || epoch === undefined || claim === undefined) continue;
       if (claim.nodeId === this.#nodeId || own.get(id) !== epoch) continue;
       if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
+      else if (claim.epoch === epoch) this.#onTied(id);
       else this.#onReplaced(claim.nodeId, id, epoch);
     }
   }

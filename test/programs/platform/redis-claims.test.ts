@@ -58,6 +58,7 @@ for (const { kind, startOrSkip } of REDIS_KINDS) {
         isGone: () => false,
         onOutdated: (...args) => void calls.push([nodeId, 'outdated', ...args]),
         onReplaced: (...args) => void calls.push([nodeId, 'replaced', ...args]),
+        onTied: (...args) => void calls.push([nodeId, 'tied', ...args]),
         log: log.log,
       });
       all.push(claims);

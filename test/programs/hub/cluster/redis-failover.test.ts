@@ -38,6 +38,7 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
             redis: connection,
             nodeId: NODES[at] ?? '',
             onSuperseded: () => {},
+            onTied: () => {},
             onReturn: () => {},
             log: log.log,
             metrics: createMetrics(),

@@ -70,6 +70,17 @@ describe('the guards of stored presence', () => {
   };
   const time = (text: string | null) => new Date(text ?? '');
 
+  it('show which claims are older than what is stored', async () => {
+    await store.recordPresence([connection(7), { ...connection(7), deviceId: other }]);
+    const outdated = await store.outdatedClaims([
+      { deviceId: device, epoch: 6 },
+      { deviceId: other, epoch: 7 },
+      { deviceId: newId(), epoch: 1 },
+    ]);
+    expect(outdated).to.deep.equal([device]);
+    expect(await store.outdatedClaims([])).to.deep.equal([]);
+  });
+
   it('take a connection over whole, also under the same epoch, and none under an older one', async () => {
     await store.recordPresence([connection(5)]);
     const first = await stored();

@@ -50,6 +50,8 @@ describe('a cluster of three hubs', () => {
   let agents: FakeDevice[];
   let cluster: InProcessCluster<HubMessage>;
   let directory: InProcessDirectory;
+  /** Under which all presence counts as stored. */
+  let storedEpoch: number;
   /** Presence is written when this resolves. */
   let database: Promise<void>;
 
@@ -111,6 +113,8 @@ describe('a cluster of three hubs', () => {
         reporting: async () => [],
         markLost: async () => lost,
         greatestEpoch: async () => 0,
+        outdatedClaims: async (claims) =>
+          claims.filter(({ epoch }) => epoch < storedEpoch).map(({ deviceId }) => deviceId),
         askable: async () => new Map(),
         found: async () => [],
         summaries: async () => [],
@@ -136,6 +140,7 @@ describe('a cluster of three hubs', () => {
   beforeEach(async () => {
     agents = [];
     database = Promise.resolve();
+    storedEpoch = 0;
     cluster = new InProcessCluster();
     directory = new InProcessDirectory();
     nodes = [await startNode('north'), await startNode('east'), await startNode('west')];
@@ -163,6 +168,48 @@ describe('a cluster of three hubs', () => {
     expect(await perSecond()).to.equal(500);
     // Other tests compare with the machine's clock.
     testClock.jump(-37_000);
+  });
+
+  it('claim a device again of which the database has a greater epoch, after Redis was away', async () => {
+    const [north, east] = nodes;
+    await connect(north, 'device-1');
+    await connect(east, 'device-2');
+    await north.hub.settle();
+    const epochOf = () => north.written.filter(({ deviceId }) => deviceId === 'device-1').at(-1)?.epoch ?? 0;
+    const first = epochOf();
+    storedEpoch = first + 1_000_000;
+    directory.epochSeen(storedEpoch);
+    // Another node has claimed this one since: its claim must stay.
+    const stolen = await directory.claim('device-2', 'west');
+    north.hub.republish();
+    east.hub.republish();
+    await testClock.advance(11_000);
+    testClock.jump(-11_000);
+    await north.hub.settle();
+    expect(epochOf()).to.be.above(storedEpoch);
+    expect(await directory.find('device-1')).to.deep.equal({ nodeId: 'north', epoch: epochOf() });
+    expect(await directory.find('device-2')).to.deep.equal({ nodeId: 'west', epoch: stolen.epoch });
+    expect(agents[0]?.socket.connected).to.equal(true);
+  });
+
+  it('leave a device to one of two that have claimed it under one epoch', async () => {
+    const [north, east] = nodes;
+    const first = await connect(north, 'device-1');
+    await connect(east, 'device-1');
+    await eventually(
+      () => first.notices.map(({ reason }) => reason),
+      (reasons) => reasons.includes('superseded'),
+    );
+    const before = await directory.find('device-1');
+    north.hub.claimTied('device-1');
+    north.hub.claimTied('device-of-no-node');
+    expect(await directory.find('device-1')).to.deep.equal(before);
+    east.hub.claimTied('device-1');
+    const after = await eventually(
+      () => directory.find('device-1'),
+      (owner) => (owner?.epoch ?? 0) > (before?.epoch ?? 0),
+    );
+    expect(after?.nodeId).to.equal('east');
   });
 
   /** Connects a device and waits until its claim stands. */

@@ -118,6 +118,7 @@ describe('a terminal across servers', () => {
         reporting: async () => [],
         markLost: async () => [],
         greatestEpoch: async () => 0,
+        outdatedClaims: async () => [],
         askable: async () => new Map(),
         found: async () => [],
         summaries: async () => [],

@@ -67,6 +67,7 @@ function fakeStore() {
     recordConflict: async () => {},
     markLost: async () => [],
     greatestEpoch: async () => 0,
+    outdatedClaims: async () => [],
     askable: async () => new Map(),
     found: async () => [],
     summaries: async () => [],

@@ -142,6 +142,7 @@ describe('claims on Redis', () => {
       isGone: (nodeId) => gone.includes(nodeId),
       onOutdated: (...args) => void calls.push(['outdated', ...args]),
       onReplaced: (...args) => void calls.push(['replaced', ...args]),
+      onTied: (...args) => void calls.push(['tied', ...args]),
       log: log.log,
     });
   });
@@ -239,12 +240,15 @@ describe('claims on Redis', () => {
     const first = await claims.claim('device-1', 'north');
     const second = await claims.claim('device-2', 'north');
     await claims.claim('device-3', 'north');
+    const fourth = await claims.claim('device-4', 'north');
     held.set('device-1', `${first.epoch + 500}:south`);
     held.set('device-2', '5:south');
+    held.set('device-4', `${fourth.epoch}:south`);
     await announced();
     expect(calls).to.have.deep.members([
       ['outdated', 'device-1', first.epoch + 500],
       ['replaced', 'south', 'device-2', second.epoch],
+      ['tied', 'device-4'],
     ]);
     expect(held.get('device-1')).to.equal(`${first.epoch + 500}:south`);
     expect(held.get('device-2')).to.equal(`${second.epoch}:north`);
