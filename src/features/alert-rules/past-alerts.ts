@@ -131,21 +131,22 @@ export function offlineTurns(
   { to }: { to: number },
 ): Turn[] {
   const turns: Turn[] = [];
-  let isMet = false;
+  /** By when they began: after a return that was too short, a further absence counts again. */
+  let absences: string[] = [];
   for (const [place, { at, state, reason }] of presence.entries()) {
     const until = presence[place + 1]?.at ?? to;
     if (state === 'connected') {
-      if (isMet && until - at >= STABLE_MS) {
-        turns.push({ at: at + STABLE_MS, key: '', isMet: false, what: '' });
-        isMet = false;
-      }
+      if (until - at < STABLE_MS) continue;
+      for (const key of absences) turns.push({ at: at + STABLE_MS, key, isMet: false, what: '' });
+      absences = [];
       continue;
     }
     const minutes = reason === 'node_lost' ? Math.max(forMinutes, LOST_NODE_MINUTES) : forMinutes;
     const due = at + minutes * MINUTE_MS;
-    if (isMet || due > until || due >= to) continue;
-    isMet = true;
-    turns.push({ at: due, key: '', isMet: true, what: `${reason}, for ${inWords(forMinutes)}` });
+    if (due > until || due >= to) continue;
+    const key = String(at);
+    absences.push(key);
+    turns.push({ at: due, key, isMet: true, what: `${reason}, for ${inWords(forMinutes)}` });
   }
   return turns;
 }

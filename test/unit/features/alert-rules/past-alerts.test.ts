@@ -144,6 +144,15 @@ describe('the absences of a device', () => {
     expect(turns(gone(900))).to.deep.equal([[true, 930]]);
   });
 
+  it('count again after a return that was too short', () => {
+    expect(turns(gone(10), back(50), gone(51), back(90))).to.deep.equal([
+      [true, 40],
+      [true, 81],
+      [false, 92],
+      [false, 92],
+    ]);
+  });
+
   it('that began with the loss of a server count when its devices have had the time to come back', () => {
     const lost = { at: 0, state: 'disconnected', reason: 'node_lost' } as const;
     const condition = { kind: 'offline', forMinutes: 5 } as const;
