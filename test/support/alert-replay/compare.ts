@@ -74,8 +74,9 @@ export function differences(
       continue;
     }
     compared += 1;
-    if (!endsTogether(one, match, { to, withinMs: endsWithinMs }))
+    if (!endsTogether(one, match, { to, withinMs: endsWithinMs })) {
       found.push(`${inWords(one)} really ended ${at(match.resolvedAt)}`);
+    }
   }
   for (const one of real) if (one.raisedAt <= end) found.push(`${inWords(one)} was not previewed`);
   return { compared, found };

@@ -14,17 +14,17 @@ const DEVICES = 10;
 const BEGIN = Date.parse('2026-03-01T00:00:00Z');
 const day = (days: number) => BEGIN + days * DAY_MS;
 /** A part of the days has passed. */
-const after = (share: number) => BEGIN + Math.round(share * DAYS * 48) * 30 * MINUTE_MS;
+const atShare = (share: number) => BEGIN + Math.round(share * DAYS * 48) * 30 * MINUTE_MS;
 
 /** The servers are down for longer and for less than devices have to come back. */
 const DOWN = [
-  { from: after(0.3) + 10 * MINUTE_MS, to: after(0.3) + 45 * MINUTE_MS },
-  { from: after(0.67) + 3 * MINUTE_MS, to: after(0.67) + 6 * MINUTE_MS },
+  { from: atShare(0.3) + 10 * MINUTE_MS, to: atShare(0.3) + 45 * MINUTE_MS },
+  { from: atShare(0.67) + 3 * MINUTE_MS, to: atShare(0.67) + 6 * MINUTE_MS },
 ];
-const RULES_CHANGE_AT = after(0.4);
-const SERVERS_SWAP_AT = after(0.47);
+const RULES_CHANGE_AT = atShare(0.4);
+const SERVERS_SWAP_AT = atShare(0.47);
 /** Not at full hours; one is just after servers were down. */
-const PREVIEWS_AT = [0.25, 0.35, 0.53, 0.77, 1].map((share) => after(share) - 7 * MINUTE_MS);
+const PREVIEWS_AT = [0.25, 0.35, 0.53, 0.77, 1].map((share) => atShare(share) - 7 * MINUTE_MS);
 /** Of planned maintenance, each night, of the first two devices. */
 const NIGHT = { from: 2 * HOUR_MS, to: 4 * HOUR_MS };
 const LATER_TO_RETURN = 10 * MINUTE_MS;
