@@ -17,14 +17,17 @@ export function alertGround(app: TestApp) {
     new AlertRounds({ db: app.server.database.hubPool, log: quietLog, timing });
   const rounds = newRounds();
 
-  /** A server that has just started, and compares figures with the rules of this moment. */
-  const newWatch = async () => {
+  /**
+   * A server that has just started, and compares figures with the rules of this moment.
+   * @param firstSamplesMs  how long it waits for samples before heartbeats count
+   */
+  const newWatch = async (firstSamplesMs = 0) => {
     const parts = { db: app.server.database.hubPool, log: quietLog };
     const book = new RuleBook(parts);
     await book.settle();
     // It would go on reading the rules after the test.
     await book.close();
-    return new FigureWatch({ ...parts, book });
+    return new FigureWatch({ ...parts, book, firstSamplesMs });
   };
   /** The organization has this rule, beside those with which it begins. */
   const rule = async (token: string, body: object): Promise<string> => {

@@ -12962,6 +12962,10 @@ count: number
  * The devices about which it would have raised alerts.
  */
 affected: number
+/**
+ * The devices whose condition was already met when the seven days began, as far as the day before shows. These alerts are not among the others. 0 for what the server reports by itself.
+ */
+before: number
 byDay: {
 /**
  * In UTC.

@@ -191,6 +191,12 @@ export const RulePreview = z
       ),
     count: z.number().int().describe('The alerts that the rule would have raised.'),
     affected: z.number().int().describe('The devices about which it would have raised alerts.'),
+    before: z
+      .number()
+      .int()
+      .describe(
+        'The devices whose condition was already met when the seven days began, as far as the day before shows. These alerts are not among the others. 0 for what the server reports by itself.',
+      ),
     byDay: z.array(z.object({ day: z.string().describe('In UTC.'), count: z.number().int() })),
     alerts: z
       .array(

@@ -40,6 +40,8 @@ interface Parts {
   db: Db;
   log: Logger;
   book: Pick<RuleBook, 'metricRulesOf'>;
+  /** How long a device that is heard may take to send its first samples (default 15 minutes). */
+  firstSamplesMs?: number;
 }
 
 /** What this server remembers of a device. It may be forgotten at any time. */
@@ -59,6 +61,8 @@ export class FigureWatch {
   readonly #parts: Parts;
   readonly #remembered = new Map<string, Remembered>();
   #forgottenAt = clock.monotonic();
+  /** The devices that are heard without samples: since when, and when last, by monotonic time. */
+  readonly #withoutSamples = new Map<string, { since: number; lastAt: number }>();
   /** The newest heartbeat of each device that was not compared yet. */
   #heard = new Map<string, { at: number; metrics: Metrics }>();
   #following: Promise<void> = Promise.resolve();
@@ -72,6 +76,7 @@ export class FigureWatch {
   async sampled(devices: readonly SampledDevice[]): Promise<void> {
     const figures = new Map<string, SampledFigures>();
     for (const { deviceId, orgId, stretches } of devices) {
+      this.#withoutSamples.delete(deviceId);
       const known = figures.get(deviceId);
       figures.set(deviceId, known?.and(stretches) ?? new SampledFigures(orgId, stretches));
     }
@@ -81,18 +86,29 @@ export class FigureWatch {
   /** Compares the figures of heartbeats, for devices that send no samples. Returns at once. */
   heard(records: readonly HeardRecord[]): void {
     const at = clock.now();
-    const since = clock.monotonic() - SAMPLES_COUNT_MS;
     for (const { deviceId, metrics, presence } of records) {
       // The end of a connection is recorded with the figures of the last heartbeat.
       if (metrics === null || presence?.state === 'disconnected') continue;
-      const sampledAt = this.#remembered.get(deviceId)?.sampledAt;
-      if (sampledAt === undefined || sampledAt < since) this.#heard.set(deviceId, { at, metrics });
+      if (!this.#maySample(deviceId)) this.#heard.set(deviceId, { at, metrics });
     }
     if (this.#isFollowing || this.#heard.size === 0) return;
     this.#isFollowing = true;
     this.#following = this.#followHeard().finally(() => {
       this.#isFollowing = false;
     });
+  }
+
+  /**
+   * Whether the device sends samples, or has not been heard for long enough to know. The figure of a heartbeat is of an
+   * instant; beside averages of minutes it would raise what no history shows.
+   */
+  #maySample(deviceId: string): boolean {
+    const now = clock.monotonic();
+    const sampledAt = this.#remembered.get(deviceId)?.sampledAt;
+    if (sampledAt !== undefined && now - sampledAt <= SAMPLES_COUNT_MS) return true;
+    const since = this.#withoutSamples.get(deviceId)?.since ?? sampledAt ?? now;
+    this.#withoutSamples.set(deviceId, { since, lastAt: now });
+    return now - since < (this.#parts.firstSamplesMs ?? SAMPLES_COUNT_MS);
   }
 
   /** Resolves when the heartbeats so far are compared. */
@@ -197,6 +213,9 @@ export class FigureWatch {
     this.#forgottenAt = now;
     for (const [deviceId, { lastAt }] of this.#remembered) {
       if (clock.now() - lastAt > SAMPLES_COUNT_MS) this.#remembered.delete(deviceId);
+    }
+    for (const [deviceId, { lastAt }] of this.#withoutSamples) {
+      if (now - lastAt > SAMPLES_COUNT_MS) this.#withoutSamples.delete(deviceId);
     }
   }
 }

@@ -71,8 +71,9 @@ export interface MatchChange {
 
 /**
  * Writes changes of matches. One that is over is deleted; if the condition was met, it ends instead, so that the next
- * round says why it resolves the alert. One that has passed ends after the next round has raised an alert for it. Devices
- * that are being moved are passed over: they leave their rules.
+ * round says why it resolves the alert. One that no round has seen yet, because it has passed in one message or in two that
+ * came between rounds, ends after the next round has raised an alert for it. Devices that are being moved are passed over:
+ * they leave their rules.
  */
 export const WRITE_MATCHES: Statement = {
   name: 'alert-rule-matches-write',
@@ -92,7 +93,8 @@ export const WRITE_MATCHES: Statement = {
       on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
         met_at = excluded.met_at, ends_at = excluded.ends_at, facts = excluded.facts
     ), ended as (
-      update alert_rule_matches m set ends_at = now(), facts = m.facts || jsonb_build_object('cleared', s.cleared)
+      update alert_rule_matches m set facts = m.facts || jsonb_build_object('cleared', s.cleared),
+        ends_at = case when m.met_at > (select through from alert_rounds) then now() + ${NEXT_ROUND} else now() end
       from sent s where s.state = 'over' and m.device_id = s.device_id and m.rule_id = s.rule_id and m.label = s.label
         and m.met_at is not null
     )

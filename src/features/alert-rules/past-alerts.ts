@@ -3,7 +3,7 @@ import type { Turn as PresenceTurn } from '../metrics/index.ts';
 import type { ConditionOf } from './alert-rule.schema.ts';
 import { inUnit, inWords } from './alert-text.ts';
 import { followFigures } from './metric-match.ts';
-import type { Figures } from './rule-metrics.ts';
+import { type Figures, ruleMetric } from './rule-metrics.ts';
 
 /** The alerts that a rule would have raised about one device, from what happened. Pure; all times are in ms. */
 
@@ -23,9 +23,9 @@ export interface Turn {
 }
 
 /**
- * The alerts for changes of a condition. While one part of a device is met, each further one counts as another alert, and
- * all resolve together, as the one alert of the device does. A cause that returns during the cooldown is raised when that
- * is over, if it is still met then.
+ * The alerts for changes of a condition. While one part of a device is met, each further one counts as another alert,
+ * unless the alert names it already, and all resolve together, as the one alert of the device does. A cause that returns
+ * during the cooldown is raised when that is over, if it is still met then.
  * @param turns  in any order
  */
 export function alertsOfTurns(
@@ -35,23 +35,27 @@ export function alertsOfTurns(
   const alerts: PastAlert[] = [];
   const met = new Map<string, string>();
   let open: PastAlert[] = [];
+  /** The parts that were met when the alert was raised last. */
+  let named: ReadonlySet<string> = new Set();
   let quietUntil = Number.NEGATIVE_INFINITY;
   const raise = (at: number, what: string) => {
     const alert: PastAlert = { raisedAt: at, resolvedAt: null, what };
     open.push(alert);
     alerts.push(alert);
+    named = new Set(met.keys());
   };
   /** Raises what was met during the cooldown, once that is over. */
   const catchUp = (now: number) => {
     const [what] = met.values();
-    if (open.length === 0 && what !== undefined && quietUntil <= now) raise(quietUntil, what);
+    if (open.length === 0 && what !== undefined && quietUntil < now) raise(quietUntil, what);
   };
   for (const { at, key, isMet, what } of turns.toSorted((a, b) => a.at - b.at)) {
     catchUp(at);
     if (isMet) {
       if (met.has(key)) continue;
       met.set(key, what);
-      if (at >= quietUntil) raise(at, what);
+      const isNamed = open.length > 0 && named.has(key);
+      if (at >= quietUntil && !isNamed) raise(at, what);
       continue;
     }
     met.delete(key);
@@ -64,43 +68,87 @@ export function alertsOfTurns(
   return alerts;
 }
 
-export const metricTurns = (condition: ConditionOf<'metric'>, figures: readonly Figures[]): Turn[] =>
-  figures.flatMap(({ label, points }) =>
-    followFigures(condition, undefined, points).turns.map(({ at, isMet, value }) => ({
-      at,
-      key: label,
-      isMet,
-      what: [label, inUnit(condition.metric, value)].filter((part) => part !== '').join(': '),
-    })),
-  );
+export function metricTurns(condition: ConditionOf<'metric'>, figures: readonly Figures[]): Turn[] {
+  const turns: Turn[] = [];
+  const sampledAt =
+    ruleMetric(condition.metric).isOfVolumes === true
+      ? [...new Set(figures.flatMap(({ points }) => points.map(({ at }) => at)))].sort((a, b) => a - b)
+      : [];
+  for (const { label: key, points: all } of figures) {
+    for (const { points, goneAt } of withoutAbsences(all, sampledAt)) {
+      const followed = followFigures(condition, undefined, points);
+      for (const { at, isMet, value } of followed.turns) {
+        const what = [key, inUnit(condition.metric, value)].filter((part) => part !== '').join(': ');
+        turns.push({ at, key, isMet, what });
+      }
+      if (goneAt !== undefined && followed.match?.isMet === true) {
+        turns.push({ at: goneAt, key, isMet: false, what: '' });
+      }
+    }
+  }
+  return turns;
+}
+
+/** Agents send so many samples together. A volume that is in none of them, while others are, is gone. */
+const SAMPLES_TOGETHER = 5;
+
+/**
+ * The figures of a volume, divided where it was gone.
+ * @param sampledAt  when the device gave figures of any volume, in order; empty if nothing can be gone
+ */
+function withoutAbsences(
+  points: Figures['points'],
+  sampledAt: readonly number[],
+): { points: Figures['points']; goneAt?: number }[] {
+  const stretches: { points: Figures['points']; goneAt?: number }[] = [];
+  let begin = 0;
+  let place = 0;
+  let missing = 0;
+  for (const at of sampledAt) {
+    if (points[place]?.at === at) {
+      place += 1;
+      missing = 0;
+      continue;
+    }
+    missing += 1;
+    if (missing !== SAMPLES_TOGETHER || place === begin) continue;
+    stretches.push({ points: points.slice(begin, place), goneAt: at });
+    begin = place;
+  }
+  return [...stretches, { points: points.slice(begin) }];
+}
 
 /** A device that comes back for a shorter time is not back, as for the rounds. */
 const STABLE_MS = 2 * MINUTE_MS;
+
+/** Rounds give the devices of a lost server this time to connect to another one. */
+const LOST_NODE_MINUTES = 10;
 
 /** @param presence  in order */
 export function offlineTurns(
   { forMinutes }: ConditionOf<'offline'>,
   presence: readonly PresenceTurn[],
-  { from, to }: { from: number; to: number },
+  { to }: { to: number },
 ): Turn[] {
   const turns: Turn[] = [];
-  let isMet = false;
+  /** By when they began: after a return that was too short, a further absence counts again. */
+  let absences: string[] = [];
   for (const [place, { at, state, reason }] of presence.entries()) {
     const until = presence[place + 1]?.at ?? to;
     if (state === 'connected') {
-      if (isMet && until - at >= STABLE_MS) {
-        turns.push({ at: at + STABLE_MS, key: '', isMet: false, what: '' });
-        isMet = false;
-      }
+      if (until - at < STABLE_MS) continue;
+      for (const key of absences) turns.push({ at: at + STABLE_MS, key, isMet: false, what: '' });
+      absences = [];
       continue;
     }
-    const due = at + forMinutes * MINUTE_MS;
-    if (isMet || due > until || due >= to) continue;
-    isMet = true;
-    // What was offline before the beginning would have been raised before it.
-    turns.push({ at: due, key: '', isMet: true, what: `${reason}, for ${inWords(forMinutes)}` });
+    const minutes = reason === 'node_lost' ? Math.max(forMinutes, LOST_NODE_MINUTES) : forMinutes;
+    const due = at + minutes * MINUTE_MS;
+    if (due > until || due >= to) continue;
+    const key = String(at);
+    absences.push(key);
+    turns.push({ at: due, key, isMet: true, what: `${reason}, for ${inWords(forMinutes)}` });
   }
-  return turns.filter((turn) => turn.at >= from || !turn.isMet);
+  return turns;
 }
 
 /** @param times  of the events that fit, in order */

@@ -27,6 +27,8 @@ import { type Figures, figuresOf } from './rule-metrics.ts';
 
 const PREVIEWED_DAYS = 7;
 const PREVIEWED_MS = PREVIEWED_DAYS * DAY_MS;
+/** What happened before is followed for this time, to know which alerts were already open when the seven days began. */
+const BEFORE_MS = DAY_MS;
 /** The most devices that a preview examines. Figures take a hundred times as long to read as anything else. */
 const DEVICES_MAX = 5000;
 const DEVICES_WITH_FIGURES_MAX = 300;
@@ -38,6 +40,9 @@ const REPORTS_MAX = 5000;
 const SHOWN_MAX = 200;
 
 interface Range {
+  /** What happened from here on is followed. */
+  since: Date;
+  /** The alerts from here on count. */
   from: Date;
   to: Date;
 }
@@ -48,6 +53,8 @@ interface FoundAlert extends PastAlert {
 
 interface Found {
   alerts: FoundAlert[];
+  /** Devices with an alert that was open when the seven days began. */
+  before: number;
   devices: number;
   examined: number;
   complete: boolean;
@@ -59,7 +66,8 @@ export async function previewRule(
   { orgId, target, condition, cooldownMinutes = 0 }: RulePreviewRequest,
 ): Promise<RulePreview> {
   const now = clock.date();
-  const range = { from: new Date(now.getTime() - PREVIEWED_MS), to: now };
+  const from = now.getTime() - PREVIEWED_MS;
+  const range = { since: new Date(from - BEFORE_MS), from: new Date(from), to: now };
   const owner = await ctx.withTenant(async (tenant) => {
     const known = await previewedOwner(tenant, orgId);
     await assertTarget(tenant, known, target, 'body.target');
@@ -102,6 +110,7 @@ async function previewDevices(
     condition.kind !== 'metric' || (await ctx.withTenant((tenant) => keepsFigures(tenant, devices)));
   const found: Found = {
     alerts: [],
+    before: 0,
     devices: total,
     examined: 0,
     complete: devices.length === total && isKept,
@@ -114,13 +123,18 @@ async function previewDevices(
     const { turns, isCut } = await ctx.withTenant((tenant) => turnsOf(tenant, batch, condition, range));
     for (const device of batch) {
       const alerts = alertsOfTurns(turns.get(device.id) ?? [], { cooldownMinutes, to: range.to.getTime() });
-      for (const alert of alerts) found.alerts.push({ ...alert, device });
+      const from = range.from.getTime();
+      for (const alert of alerts) if (alert.raisedAt >= from) found.alerts.push({ ...alert, device });
+      if (alerts.some((alert) => wasOpenAt(alert, from))) found.before += 1;
     }
     found.examined += batch.length;
     if (isCut) found.complete = false;
   }
   return found;
 }
+
+const wasOpenAt = ({ raisedAt, resolvedAt }: PastAlert, at: number) =>
+  raisedAt < at && (resolvedAt === null || resolvedAt >= at);
 
 /** Whether the organizations of the devices keep the figures of each minute for as long as a preview looks back. */
 async function keepsFigures(ctx: Context, devices: readonly PreviewedDevice[]): Promise<boolean> {
@@ -133,14 +147,15 @@ async function turnsOf(
   ctx: Context,
   devices: readonly PreviewedDevice[],
   condition: DeviceCondition,
-  range: Range,
+  { since: from, to }: Range,
 ): Promise<{ turns: Map<string, Turn[]>; isCut: boolean }> {
   const ids = devices.map(({ id }) => id);
+  const range = { from, to };
   switch (condition.kind) {
     case 'metric':
       return { turns: await turnsOfFigures(ctx, ids, condition, range), isCut: false };
     case 'offline': {
-      const span = { from: range.from.getTime(), to: range.to.getTime() };
+      const span = { from: from.getTime(), to: to.getTime() };
       const presence = await turnsOfDevices(ctx, ids, span);
       return { turns: mapped(presence, (turns) => offlineTurns(condition, turns, span)), isCut: false };
     }
@@ -185,7 +200,7 @@ async function turnsOfFigures(
   ctx: Context,
   deviceIds: readonly string[],
   condition: ConditionOf<'metric'>,
-  { from, to }: Range,
+  { from, to }: Pick<Range, 'from' | 'to'>,
 ): Promise<Map<string, Turn[]>> {
   const sources = new Set(sourcesOf(condition));
   // The hour of the beginning is read whole.
@@ -217,7 +232,8 @@ async function previewReports(
     const { total } = await devicesOfTarget(tenant, owner, target, 1);
     const reports = await pastReports(tenant, owner, target, {
       alertKind: condition.alertKind,
-      ...range,
+      from: range.from,
+      to: range.to,
       atMost: REPORTS_MAX,
     });
     const complete = reports.length < REPORTS_MAX;
@@ -227,11 +243,11 @@ async function previewReports(
       resolvedAt: resolvedAt?.getTime() ?? null,
       what,
     }));
-    return { alerts, devices: total, examined: total, complete };
+    return { alerts, before: 0, devices: total, examined: total, complete };
   });
 }
 
-function answerOf({ alerts, devices, examined, complete }: Found, { from, to }: Range): RulePreview {
+function answerOf({ alerts, before, devices, examined, complete }: Found, { from, to }: Range): RulePreview {
   const days = new Map<string, number>();
   for (let at = from.getTime(); at < to.getTime() + DAY_MS; at += DAY_MS) {
     const day = dayOf(Math.min(at, to.getTime()));
@@ -246,6 +262,7 @@ function answerOf({ alerts, devices, examined, complete }: Found, { from, to }: 
     complete,
     count: alerts.length,
     affected: new Set(alerts.map(({ device }) => device.id)).size,
+    before,
     byDay: [...days].map(([day, count]) => ({ day, count })),
     alerts: alerts
       .toSorted((a, b) => b.raisedAt - a.raisedAt)

@@ -147,6 +147,8 @@ describe('the page of alert rules', () => {
     await ask.click();
     await dialog.getByText('Would have raised 12 alerts about 4 devices.').waitFor();
     await dialog.getByText('it examined 500 of 1,200 devices').waitFor();
+    await dialog.getByText('2 devices met the condition already when the 7 days began').waitFor();
+    await dialog.getByText('for this rule alone and the devices that it covers now').waitFor();
     await dialog.getByRole('list', { name: 'Alerts of each day' }).getByText('Mon 23').waitFor();
     const alert = dialog.getByRole('row', { name: /TILL-1/ });
     await alert.getByText('C: is at 93 %').waitFor();
@@ -269,6 +271,7 @@ const PREVIEW = (deviceId: string, orgId: string): AlertRulePreview => ({
   complete: false,
   count: 12,
   affected: 4,
+  before: 2,
   byDay: [
     { day: '2026-11-23', count: 8 },
     { day: '2026-11-29', count: 4 },

@@ -19,6 +19,7 @@ import {
 } from '../../../src/dashboard/features/alert-rules/rule-metrics.ts';
 import {
   dayBars,
+  beforeText,
   incompleteText,
   previewText,
 } from '../../../src/dashboard/features/alert-rules/rule-preview.ts';
@@ -278,6 +279,7 @@ describe('the preview of a rule', () => {
     complete: true,
     count: 12,
     affected: 4,
+    before: 0,
     byDay: [
       { day: '2026-11-23', count: 8 },
       { day: '2026-11-29', count: 4 },
@@ -295,11 +297,26 @@ describe('the preview of a rule', () => {
   });
 
   it('says when it is incomplete, and why', () => {
-    expect(incompleteText(preview)).to.equal(undefined);
-    expect(incompleteText({ ...preview, complete: false, examined: 500 })).to.equal(
+    expect(incompleteText(preview, 'metric')).to.equal(undefined);
+    expect(incompleteText({ ...preview, complete: false, examined: 500 }, 'service')).to.equal(
       'The preview is incomplete: it examined 500 of 1,200 devices. The rule may raise more alerts.',
     );
-    expect(incompleteText({ ...preview, complete: false })).to.include('more happened than it examines');
+    expect(incompleteText({ ...preview, complete: false }, 'metric')).to.include(
+      'more happened than it examines',
+    );
+    expect(incompleteText({ ...preview, complete: false }, 'service')).to.include(
+      'only their present states',
+    );
+  });
+
+  it('says on how many devices the condition was met before', () => {
+    expect(beforeText(preview)).to.equal(undefined);
+    expect(beforeText({ before: 1 })).to.equal(
+      '1 device met the condition already when the 7 days began, and is not counted for that.',
+    );
+    expect(beforeText({ before: 3 }))
+      .to.include('3 devices met')
+      .and.include('are not counted');
   });
 
   it('has a bar for each day, also for those without alerts', () => {

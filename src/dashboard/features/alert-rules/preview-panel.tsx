@@ -6,7 +6,7 @@ import { useNames } from '../../directory.ts';
 import { Failure, formatSpan, Notice, PagedTable, PartNote, TwoLines, When } from '../../ui/index.ts';
 import { PartTitle } from './condition-fields.tsx';
 import styles from './preview-panel.module.css';
-import { dayBars, incompleteText, previewText } from './rule-preview.ts';
+import { beforeText, dayBars, incompleteText, LIMITS_TEXT, previewText } from './rule-preview.ts';
 
 type Asked = Input<'POST /alert-rules/preview'>['body'];
 
@@ -17,11 +17,13 @@ const SHOWN = 20;
 export function PreviewPanel({ body }: { body: Asked }) {
   const preview = useApiChange('POST /alert-rules/preview');
   const [asked, setAsked] = useState<string>();
+  const [askedKind, setAskedKind] = useState<string>(body.condition.kind);
   const current = JSON.stringify(body);
   const isOutdated = asked !== undefined && asked !== current;
   const ask = (form: HTMLFormElement | null) => {
     if (form !== null && !hasCondition(form)) return;
     setAsked(current);
+    setAskedKind(body.condition.kind);
     preview.mutate({ body });
   };
   return (
@@ -42,7 +44,7 @@ export function PreviewPanel({ body }: { body: Asked }) {
         {isOutdated && (preview.isSuccess || preview.isError) && (
           <Notice tone="warning">The rule has changed since this preview. Ask for it again.</Notice>
         )}
-        {preview.isSuccess && <Outcome preview={preview.data} />}
+        {preview.isSuccess && <Outcome preview={preview.data} kind={askedKind} />}
       </Stack>
     </Stack>
   );
@@ -54,15 +56,17 @@ const hasCondition = (form: HTMLFormElement) =>
     input.reportValidity(),
   );
 
-function Outcome({ preview }: { preview: AlertRulePreview }) {
+function Outcome({ preview, kind }: { preview: AlertRulePreview; kind: string }) {
   const names = useNames();
-  const missing = incompleteText(preview);
+  const missing = incompleteText(preview, kind);
+  const before = beforeText(preview);
   const shown = preview.alerts.slice(0, SHOWN);
   return (
     <>
       <Text size="sm" fw={600}>
         {previewText(preview)}
       </Text>
+      {before !== undefined && <Text size="sm">{before}</Text>}
       {missing !== undefined && <Notice tone="warning">{missing}</Notice>}
       {preview.count > 0 && <Days preview={preview} />}
       {shown.length > 0 && (
@@ -89,6 +93,9 @@ function Outcome({ preview }: { preview: AlertRulePreview }) {
         />
       )}
       <PartNote listed={shown.length} total={preview.count} which="newest" />
+      <Text size="xs" c="dimmed">
+        {LIMITS_TEXT}
+      </Text>
     </>
   );
 }

@@ -10,9 +10,26 @@ export function previewText({ devices, count, affected }: AlertRulePreview): str
   return `Would have raised ${counted(count, 'alert')} about ${counted(affected, 'device')}.`;
 }
 
-/** What the preview leaves out; `undefined` if that is nothing. */
-export function incompleteText({ complete, devices, examined }: AlertRulePreview): string | undefined {
+/** "2 devices met the condition already when the 7 days began, and are not counted for it." */
+export function beforeText({ before }: Pick<AlertRulePreview, 'before'>): string | undefined {
+  if (before === 0) return undefined;
+  const who = `${counted(before, 'device')} met the condition already when the 7 days began`;
+  return `${who}, and ${before === 1 ? 'is' : 'are'} not counted for that.`;
+}
+
+/** How a preview relates to what would really have been raised. */
+export const LIMITS_TEXT =
+  'A preview goes by when things happened, for this rule alone and the devices that it covers now: really, alerts come some minutes later, causes that return at once are one alert, and maintenance, other rules or an outage of Muster may hold alerts back.';
+
+/** What the preview leaves out; `undefined` if that is nothing. @param kind  of the condition */
+export function incompleteText(
+  { complete, devices, examined }: AlertRulePreview,
+  kind: string,
+): string | undefined {
   if (complete) return undefined;
+  if (kind === 'service' && examined === devices) {
+    return 'The preview is incomplete: of services it knows only their present states, and since when.';
+  }
   return examined < devices
     ? `The preview is incomplete: it examined ${examined.toLocaleString('en')} of ${counted(devices, 'device')}. The rule may raise more alerts.`
     : 'The preview is incomplete: more happened than it examines, or than is kept of the last 7 days.';

@@ -6,9 +6,9 @@ import { withSystem } from '../../../../src/platform/db/transaction.ts';
 import { MetricSamples } from '../../../../src/protocol/index.ts';
 import { alertGround } from '../../../support/alert-rule-ground.ts';
 import { buildDevice, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
-import { connectDevice } from '../../../support/fake-device.ts';
 import { quietLog } from '../../../support/quiet-log.ts';
 import { sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { testClock } from '../../../support/test-clock.ts';
 
 const MINUTE = 60_000;
 const GIB = 2 ** 30;
@@ -210,20 +210,41 @@ describe('the conditions of alert rules', () => {
       expect((await only()).title.length).to.be.below(200);
     });
 
-    it('of heartbeats count for agents that send no samples', async () => {
+    it('are raised and resolved though they came in two messages between two rounds', async () => {
       await rule({ ...CPU, forMinutes: 0 });
-      const agent = await connectDevice(app, device.token);
+      await ground.short();
+      for (const figure of [at(9, { cpuPercent: 95 }), at(8, { cpuPercent: 6.5 })]) {
+        const { record } = await newServer();
+        await record([{ deviceId: device.deviceId, ...MetricSamples.parse({ samples: [figure] }) }]);
+      }
+      await ground.short();
+      expect(await statuses()).to.deep.equal(['active']);
+      await ground.sql('update alert_rule_matches set ends_at = now() where device_id = ?', [
+        device.deviceId,
+      ]);
+      await ground.short();
+      expect(await only()).to.deep.include({
+        status: 'resolved',
+        resolution: 'The processor use is at 6.5 %.',
+      });
+    });
+
+    it('of heartbeats count for agents that have sent no samples for long enough', async () => {
+      await rule({ ...CPU, forMinutes: 0 });
+      const watch = await ground.newWatch(1000);
       const heard = async (cpuPercent: number) => {
-        await agent.heartbeat({ metrics: { cpuPercent, ramPercent: 2, diskPercent: 3 } });
-        await app.settle();
+        const metrics = { cpuPercent, ramPercent: 2, diskPercent: 3 };
+        watch.heard([{ deviceId: device.deviceId, metrics }]);
+        await watch.settle();
         await ground.short();
       };
-      await app.settle();
+      await heard(95);
+      expect(await statuses()).to.deep.equal([]);
+      await testClock.advance(1000);
       await heard(95);
       expect(await statuses()).to.deep.equal(['active']);
       await heard(10);
       expect(await statuses()).to.deep.equal(['resolved']);
-      agent.close();
     });
 
     it('of a device are not changed by another, and end when it moves', async () => {
