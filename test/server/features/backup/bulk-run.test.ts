@@ -25,9 +25,11 @@ describe('backups of many devices', () => {
     for (const deviceId of devices) await addRepository(deviceId);
   });
 
-  const ableDevice = async (orgId = tenant.orgId) => {
+  const ableDevice = async (
+    orgId = tenant.orgId,
+    capabilities: readonly string[] = [...COMMAND_TYPES, SECRETS_CAPABILITY],
+  ) => {
     const { deviceId } = await buildDevice(app, orgId);
-    const capabilities = [...COMMAND_TYPES, SECRETS_CAPABILITY];
     await inSystem(app, (tx) => tx('devices').where({ id: deviceId }).update({ capabilities }));
     return deviceId;
   };
@@ -53,7 +55,7 @@ describe('backups of many devices', () => {
     await stranger.createConfig();
     const foreign = await ableDevice(stranger.orgId);
     const bare = await ableDevice(await buildOrganization(app, tenant.partnerId));
-    const old = (await buildDevice(app, tenant.orgId)).deviceId;
+    const old = await ableDevice(tenant.orgId, ['agent.reboot']);
     const withoutRepository = await ableDevice();
     const pending = await ableDevice();
     await inSystem(app, (tx) => tx('devices').where({ id: pending }).update({ condition: 'pending' }));
@@ -76,6 +78,7 @@ describe('backups of many devices', () => {
       [nobody, 'NOT_FOUND'],
     ]);
     expect(answer.body.refused[1].message).to.equal('The organization has no backup configuration.');
+    await app.settle();
     for (const deviceId of devices) {
       const [job, ...more] = await jobsOf(deviceId);
       expect(more).to.deep.equal([]);
