@@ -7180,6 +7180,30 @@ backupType?: (("full" | "differential" | "log") | null)
 response: BackupJob
 }
 /**
+ * Back up many devices now
+ */
+"POST /backup/jobs/bulk": {
+body: {
+deviceIds: string[]
+}
+response: {
+jobs: {
+id: string
+orgId: string
+deviceId: string
+configId: (string | null)
+}[]
+/**
+ * Devices whose backup was not started, and why.
+ */
+refused: {
+deviceId: string
+code: string
+message: string
+}[]
+}
+}
+/**
  * List backup jobs, newest first
  */
 "GET /backup/jobs": {

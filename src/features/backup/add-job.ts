@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { DAY_MS } from '../../clock.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
+import { newId } from '../../platform/ids.ts';
 import { defineWork, findOpenWork, type WorkEngine } from '../work/index.ts';
 import type { BackupConfig } from './config.model.ts';
 import { isInBucket, type Provider } from './config.schema.ts';
@@ -41,7 +42,7 @@ export function destinationOf({ provider, details }: Pick<BackupConfig, 'provide
   return { target: ['s3', endpoint, region, bucket].join('/'), targetLimit };
 }
 
-type NewJob = Pick<BackupJobFacts, 'wantedType' | 'sources'> & {
+export type NewJob = Pick<BackupJobFacts, 'wantedType' | 'sources'> & {
   device: { id: string; orgId: string };
   config: BackupConfig;
   /** How long it waits for its device. */
@@ -53,38 +54,56 @@ type NewJob = Pick<BackupJobFacts, 'wantedType' | 'sources'> & {
  * Adds a job that a person or a recovery plan wants now.
  * @returns its id; `undefined` if one of the device and the configuration is open
  */
-export async function addJob(
-  tx: Tx,
-  work: WorkEngine,
-  { device: { id: deviceId, orgId }, config, waitMs, createdBy, ...facts }: NewJob,
-): Promise<string | undefined> {
-  const { target, targetLimit } = destinationOf(config);
-  const id = await work.enqueue(
-    tx,
-    BACKUP,
-    {},
-    {
-      orgId,
-      deviceId,
-      createdBy,
-      isUrgent: true,
-      target: target ?? deviceId,
-      targetLimit,
-      exclusiveKey: exclusiveKeyOf({ id: config.id, deviceId }),
-      ...(waitMs === undefined ? {} : { deadlineMs: waitMs }),
-    },
-  );
+export async function addJob(tx: Tx, work: WorkEngine, job: NewJob): Promise<string | undefined> {
+  const options = job.waitMs === undefined ? {} : { deadlineMs: job.waitMs };
+  const id = await work.enqueue(tx, BACKUP, {}, { ...workOf(job), ...options });
   if (id === undefined) return undefined;
-  await BackupJobFacts.query(tx).insert({
-    id,
-    orgId,
-    deviceId,
-    configId: config.id,
-    type: 'manual',
-    ...facts,
-  });
+  await BackupJobFacts.query(tx).insert({ id, ...factsOf(job) });
   return id;
 }
+
+/**
+ * Adds a job for each of many devices, in two statements.
+ * @returns those that were added: the others have an open one of the configuration
+ */
+export async function addJobs(
+  tx: Tx,
+  work: WorkEngine,
+  jobs: readonly Omit<NewJob, 'waitMs'>[],
+): Promise<{ id: string; orgId: string; deviceId: string; configId: string }[]> {
+  const wanted = jobs.map((job) => ({ id: newId(), job }));
+  const added = await work.enqueueMany(
+    tx,
+    BACKUP,
+    wanted.map(({ id, job }) => ({ id, ...workOf(job) })),
+  );
+  const facts = wanted.filter(({ id }) => added.has(id)).map(({ id, job }) => ({ id, ...factsOf(job) }));
+  if (facts.length > 0) await BackupJobFacts.query(tx).insert(facts);
+  return facts;
+}
+
+const workOf = ({ device: { id: deviceId, orgId }, config, createdBy }: NewJob) => {
+  const { target, targetLimit } = destinationOf(config);
+  const exclusiveKey = exclusiveKeyOf({ id: config.id, deviceId });
+  return {
+    orgId,
+    deviceId,
+    createdBy,
+    isUrgent: true,
+    target: target ?? deviceId,
+    targetLimit,
+    exclusiveKey,
+  };
+};
+
+const factsOf = ({ device, config, wantedType, sources }: NewJob) => ({
+  orgId: device.orgId,
+  deviceId: device.id,
+  configId: config.id,
+  type: 'manual' as const,
+  wantedType,
+  sources,
+});
 
 /** The id of the open job of a device and a configuration. */
 export const findOpenJob = (tx: Tx, pair: Pair): Promise<string | undefined> =>

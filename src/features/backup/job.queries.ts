@@ -138,7 +138,7 @@ const ADD = `
   wanted as (
     select new_row_id() as id, d.org_id, d.id as device_id, coalesce(:target::text, d.id::text) as target,
       :targetLimit::int as target_limit, ${exclusiveKeySql(':id::uuid', 'd.id')} as exclusive_key,
-      false as is_urgent, :slot::timestamptz + make_interval(secs => ${SECOND}) as due_at,
+      null::uuid as created_by, false as is_urgent, :slot::timestamptz + make_interval(secs => ${SECOND}) as due_at,
       :slot::timestamptz + make_interval(days => :waitDays::int) as deadline_at
     from devices d
     where d.org_id = :orgId::uuid and d.condition not in ('pending', 'decommissioned')

@@ -2,7 +2,8 @@ import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { BackupJob, DeviceParams, JobQuery, RunBackup } from './job.schema.ts';
+import { prepareRuns, runBackups } from './bulk-run.service.ts';
+import { BackupJob, BackupsStarted, DeviceParams, JobQuery, RunBackup, RunBackups } from './job.schema.ts';
 import { cancelJob, type JobParts, listJobs, prepareRun, readJob, runBackup } from './job.service.ts';
 
 const about = ({
@@ -37,6 +38,22 @@ export const jobRoutes = (parts: JobParts): RouteGroup => ({
       prepare: ({ ctx, params, body }) => prepareRun(ctx, params.deviceId, body, parts),
       handler: ({ ctx, params, body }) => runBackup(ctx, params.deviceId, body, parts),
       audit: { action: 'backup.job.run', resource: 'backup_job', note: about },
+    }),
+    route({
+      method: 'post',
+      path: '/backup/jobs/bulk',
+      summary: 'Back up many devices now',
+      description:
+        'Each by the default configuration of its organization, else its only one. A device that cannot be backed up does not stop the others. One that is offline begins when it returns.',
+      access: everyScope('backup:execute'),
+      cost: 'expensive',
+      body: RunBackups,
+      response: BackupsStarted,
+      idempotent: true,
+      // Looks for restic on the server, so before the transaction.
+      prepare: ({ ctx, body }) => prepareRuns(ctx, body, parts),
+      handler: ({ ctx, body, prepared }) => runBackups(ctx, body, prepared, parts),
+      audit: { action: 'backup.job.run', resource: 'backup_job', note: ({ jobs }) => jobs.map(about) },
     }),
     route({
       method: 'get',

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Id, instantOrDay, Timestamp } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
 import { DatabaseBackupType } from '../../protocol/index.ts';
+import { Refusal } from '../commands/index.ts';
 import { JOB_STATUSES } from './job.model.ts';
 
 /** A `bigint`, which the driver returns as text. */
@@ -19,6 +20,15 @@ export const RunBackup = z.strictObject({
   ),
 });
 export type RunBackup = z.infer<typeof RunBackup>;
+
+export const RunBackups = z.strictObject({
+  deviceIds: z
+    .array(Id)
+    .min(1)
+    .max(500)
+    .transform((ids) => [...new Set(ids)]),
+});
+export type RunBackups = z.infer<typeof RunBackups>;
 
 export const DeviceParams = z.object({ deviceId: Id });
 
@@ -115,3 +125,8 @@ export const BackupJob = z
   })
   .meta({ id: 'BackupJob' });
 export type BackupJob = z.infer<typeof BackupJob>;
+
+export const BackupsStarted = z.object({
+  jobs: z.array(BackupJob.pick({ id: true, orgId: true, deviceId: true, configId: true })),
+  refused: z.array(Refusal).describe('Devices whose backup was not started, and why.'),
+});

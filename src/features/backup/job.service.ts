@@ -6,7 +6,7 @@ import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import type { DatabaseBackupType } from '../../protocol/index.ts';
 import { BackupRepository } from '../backup-store/index.ts';
-import { commandTargets, findDevice } from '../devices/index.ts';
+import { type CommandTarget, commandTargets, findDevice } from '../devices/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import type { WorkEngine } from '../work/index.ts';
 import { addJob, findOpenJob } from './add-job.ts';
@@ -94,18 +94,31 @@ export async function prepareRun(
   { configId }: RunBackup,
   { backupEngine }: JobParts,
 ): Promise<void> {
-  const needsEngine = await ctx.withTenant(async (tenant) => {
+  const needEngine = await ctx.withTenant(async (tenant) => {
     const [device] = await commandTargets(tenant, [deviceId]);
     if (device === undefined) throw notFound('Device');
-    const { id, provider } = await configFor(tenant, device.orgId, configId);
-    if (provider !== 'server') return false;
-    const repository = await BackupRepository.query(tenant.tx).findOne({
-      device_id: deviceId,
-      config_id: id,
-    });
-    return repository?.initializedAt == null;
+    return withoutRepository(tenant, [{ device, config: await configFor(tenant, device.orgId, configId) }]);
   });
-  if (needsEngine) await mapEngineErrors(() => backupEngine.open());
+  if (needEngine.size > 0) await mapEngineErrors(() => backupEngine.open());
+}
+
+/** The devices for whose first backup the server has to make a repository of its store. */
+export async function withoutRepository(
+  { tx }: Pick<Context, 'tx'>,
+  pairs: readonly { device: CommandTarget; config: BackupConfig }[],
+): Promise<Set<string>> {
+  const inStore = pairs.filter(({ config }) => config.provider === 'server');
+  const deviceIds = inStore.map(({ device }) => device.id);
+  const made = await BackupRepository.query(tx)
+    .whereRaw('(device_id, config_id) in (select * from unnest(?::uuid[], ?::uuid[]))', [
+      deviceIds,
+      inStore.map(({ config }) => config.id),
+    ])
+    .whereNotNull('initialized_at')
+    .select('device_id');
+  const without = new Set(deviceIds);
+  for (const { deviceId } of made) without.delete(deviceId);
+  return without;
 }
 
 /** Adds a backup of a device, which begins at once, or when the device returns. */
@@ -120,12 +133,7 @@ export async function runBackup(
   if (device === undefined) throw notFound('Device');
   await assertManageable(ctx, device.orgId);
   const config = await configFor(ctx, device.orgId, configId);
-  const source = SOURCE_WORK[config.sources.kind];
-  assertCanWork(hub, device, { type: source.command, what: 'make such backups' });
-  if (!config.enabled) throw new AppError('conflict', 'The backup configuration is not enabled.');
-  if (!source.systems(config.sources).includes(device.osType)) {
-    throw new AppError('conflict', source.refusal(device.osType));
-  }
+  assertCanBackUp(hub, device, config);
   const pair = { id: config.id, deviceId };
   const openId = await findOpenJob(ctx.tx, pair);
   if (openId !== undefined) throw inFlight(openId);
@@ -137,7 +145,17 @@ export async function runBackup(
   return readJob(ctx, id, hub);
 }
 
-const inFlight = (jobId: string | undefined) =>
+/** Throws if a device cannot be backed up by a configuration of its organization. */
+export function assertCanBackUp(hub: DeviceHub, device: CommandTarget, config: BackupConfig): void {
+  const source = SOURCE_WORK[config.sources.kind];
+  assertCanWork(hub, device, { type: source.command, what: 'make such backups' });
+  if (!config.enabled) throw new AppError('conflict', 'The backup configuration is not enabled.');
+  if (!source.systems(config.sources).includes(device.osType)) {
+    throw new AppError('conflict', source.refusal(device.osType));
+  }
+}
+
+export const inFlight = (jobId: string | undefined) =>
   new AppError('conflict', 'A backup of this device with this configuration is in flight.', {
     details: { jobId },
   });
@@ -157,21 +175,47 @@ async function assertType(
 }
 
 async function configFor(ctx: Context, orgId: string, configId: string | undefined): Promise<BackupConfig> {
-  const configs = BackupConfig.query(ctx.tx).where('org_id', orgId).forShare();
   if (configId !== undefined) {
-    const config = await configs.findById(configId);
+    const config = await BackupConfig.query(ctx.tx).where('org_id', orgId).forShare().findById(configId);
     if (config === undefined) {
       throw invalid('body.configId', 'must be a backup configuration of the organization of the device');
     }
     return config;
   }
-  const [first, second] = await configs.orderBy([{ column: 'is_default', order: 'desc' }, 'id']).limit(2);
-  if (first === undefined) throw new AppError('conflict', 'The organization has no backup configuration.');
-  if (!first.isDefault && second !== undefined) {
+  const config = (await defaultConfigs(ctx, [orgId])).get(orgId);
+  if (config === undefined) throw withoutConfig();
+  if (config === 'unclear') {
     throw invalid('body.configId', 'is required: no configuration of the organization is the default');
   }
-  return first;
+  return config;
 }
+
+export const withoutConfig = () => new AppError('conflict', 'The organization has no backup configuration.');
+
+/**
+ * By organization, the configuration by which a device is backed up if none is named: the default, else the only one.
+ * It is unclear if there are several and none is the default; an organization without any is left out.
+ */
+export async function defaultConfigs(
+  { tx }: Pick<Context, 'tx'>,
+  orgIds: readonly string[],
+): Promise<Map<string, BackupConfig | 'unclear'>> {
+  const found = await BackupConfig.query(tx)
+    .whereRaw(FIRST_TWO, [[...orgIds]])
+    .orderBy('id')
+    .forShare();
+  const byOrganization = new Map<string, BackupConfig | 'unclear'>();
+  for (const config of found) {
+    const other = byOrganization.get(config.orgId);
+    if (other === undefined || config.isDefault) byOrganization.set(config.orgId, config);
+    else if (other === 'unclear' || !other.isDefault) byOrganization.set(config.orgId, 'unclear');
+  }
+  return byOrganization;
+}
+
+/** The default comes first. */
+const FIRST_TWO = `id in (select c.id from unnest(?::uuid[]) as o (id) cross join lateral (
+  select id from backup_configs where org_id = o.id order by is_default desc, id limit 2) as c)`;
 
 /**
  * Cancels a job. One that has not begun ends at once; a device that has begun stops, and reports how far it came. What it

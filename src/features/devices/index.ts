@@ -17,6 +17,7 @@ export {
   setUpdating,
   AWAITS_APPROVAL,
   commandTargets,
+  awaitsApproval,
   type CommandTarget,
   positionsOutsideOrganization,
   presenceOf,

@@ -86,7 +86,7 @@ export async function addDevices(
 const ADD = `with found as materialized (:devices),
   wanted as materialized (
     select new_row_id() as id, found.org_id, found.id as device_id, found.org_id::text as target,
-      null::smallint as target_limit, null::text as exclusive_key, false as is_urgent, now() as due_at,
+      null::smallint as target_limit, null::text as exclusive_key, null::uuid as created_by, false as is_urgent, now() as due_at,
       now() + make_interval(days => :days::int) as deadline_at
     from found order by found.id
   ), added as (${INSERT_MANY})

@@ -51,17 +51,19 @@ const INSERT = `insert into work (id, kind, partner_id, org_id, device_id, input
 
 /**
  * SQL that adds work for each row of the relation `wanted`, which has the columns `id`, `org_id`, `device_id`, `target`,
- * `target_limit`, `exclusive_key`, `is_urgent`, `due_at` and `deadline_at`, and returns the ids of what was added: not of rows with
- * whose key work is open. Work of a device that is not connected waits for it at once. Its input is `{}`. The bindings
- * are `bindingsOfMany`.
+ * `target_limit`, `exclusive_key`, `created_by`, `is_urgent`, `due_at` and `deadline_at`, and returns the ids of what was added:
+ * not of rows with whose key work is open. They are added in the order of their keys: two transactions that add work with
+ * the same keys wait for each other, and in different orders both would wait for ever. Work of a device that is not
+ * connected waits for it at once. Its input is `{}`. The bindings are `bindingsOfMany`.
  */
 export const INSERT_MANY = `insert into work (id, kind, partner_id, org_id, device_id, input, step, stage, due_at, deadline_at,
-    kept_days, is_urgent, target, target_limit, exclusive_key)
+    kept_days, created_by, is_urgent, target, target_limit, exclusive_key)
   select n.id, :workKind, o.partner_id, n.org_id, n.device_id, '{}', :workStep,
     case when n.device_id is null or p.state = 'connected' then 'ready' else 'parked' end, n.due_at, n.deadline_at,
-    :workKeptDays::smallint, n.is_urgent, n.target, n.target_limit::smallint, n.exclusive_key
+    :workKeptDays::smallint, n.created_by, n.is_urgent, n.target, n.target_limit::smallint, n.exclusive_key
   from wanted n join organizations o on o.id = n.org_id
   left join device_presence p on p.org_id = n.org_id and p.device_id = n.device_id
+  order by n.exclusive_key
   on conflict (kind, exclusive_key) where finished_at is null do nothing
   returning id`;
 
@@ -71,29 +73,38 @@ export const bindingsOfMany = ({ kind, steps, keptDays }: Pick<WorkKind, 'kind' 
   workKeptDays: keptDays,
 });
 
-/** Work of the server itself, without input. */
+/** Work without input: of the server itself, or of a device. */
 export interface PlainWork {
   id: string;
   orgId: string;
+  deviceId?: string;
   target: string | null;
+  targetLimit?: number;
+  exclusiveKey?: string;
+  createdBy?: string | null;
   isUrgent: boolean;
 }
 
-/** Adds many pieces of work in one statement, which are due now. */
+/**
+ * Adds many pieces of work in one statement, which are due now.
+ * @returns the ids of those that were added: with the exclusive key of the others, work is open
+ */
 export async function insertPlainWork(
   tx: Tx,
   kind: Pick<WorkKind, 'kind' | 'steps' | 'keptDays' | 'deadlineMs'>,
   pieces: readonly PlainWork[],
-): Promise<void> {
-  await tx.raw(
+): Promise<Set<string>> {
+  const { rows } = await tx.raw<{ rows: { id: string }[] }>(
     `with wanted as (
-      select w.id, w."orgId" as org_id, null::uuid as device_id, w.target, null::smallint as target_limit,
-        null::text as exclusive_key, w."isUrgent" as is_urgent, now() as due_at,
+      select w.id, w."orgId" as org_id, w."deviceId" as device_id, w.target, w."targetLimit" as target_limit,
+        w."exclusiveKey" as exclusive_key, w."createdBy" as created_by, w."isUrgent" as is_urgent, now() as due_at,
         now() + make_interval(secs => :deadlineSeconds) as deadline_at
-      from jsonb_to_recordset(:pieces::jsonb) as w (id uuid, "orgId" uuid, target text, "isUrgent" boolean)
+      from jsonb_to_recordset(:pieces::jsonb) as w (id uuid, "orgId" uuid, "deviceId" uuid, target text,
+        "targetLimit" smallint, "exclusiveKey" text, "createdBy" uuid, "isUrgent" boolean)
     ) ${INSERT_MANY}`,
     { ...bindingsOfMany(kind), deadlineSeconds: kind.deadlineMs / 1000, pieces: JSON.stringify(pieces) },
   );
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** The open work of a kind with this exclusive key. */

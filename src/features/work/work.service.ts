@@ -106,15 +106,19 @@ export class WorkEngine {
     return id;
   }
 
-  /** The same for many pieces that need no input, in one statement. */
+  /**
+   * The same for many pieces that need no input, in one statement.
+   * @returns the ids of those that were added
+   */
   async enqueueMany(
     tx: Tx,
     kind: EnqueuedKind<Record<string, never>>,
     pieces: readonly PlainWork[],
-  ): Promise<void> {
-    if (pieces.length === 0) return;
-    await insertPlainWork(tx, kind, pieces);
+  ): Promise<Set<string>> {
+    if (pieces.length === 0) return new Set();
+    const added = await insertPlainWork(tx, kind, pieces);
     this.#wakeAfter(tx);
+    return added;
   }
 
   /** Other servers find the work with their next look. */

@@ -1,7 +1,9 @@
 import { Button, Menu, TagsInput, Text } from '@mantine/core';
 import { IconChevronDown } from '@tabler/icons-react';
+import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { DeviceSummary } from '../../../protocol/index.ts';
+import { useQueryClient } from '@tanstack/react-query';
 import { call, newIdempotencyKey, useApiChange, type Input, type Answer } from '../../api/index.ts';
 import { useRefusal } from '../../session.ts';
 import { formatCount, Modal } from '../../ui/index.ts';
@@ -11,6 +13,10 @@ import { RunScriptForm, BULK_DEVICES_MAX, SCRIPT_DEVICES_MAX } from './run-scrip
 
 const namesOf = (devices: readonly DeviceSummary[]): ReadonlyMap<string, string> =>
   new Map(devices.map((device) => [device.id, device.displayName ?? device.hostname]));
+
+/** As many devices the page of event logs takes in its address, and one request to back devices up. */
+const LOG_DEVICES_MAX = 500;
+const BACKUP_DEVICES_MAX = 500;
 
 type ChangeAction = Input<'POST /devices/bulk'>['body']['action'];
 
@@ -22,6 +28,7 @@ const TITLES = {
   script: 'Run a script',
   inventory: 'Refresh the inventory',
   reboot: 'Restart machines',
+  backUp: 'Back up now',
   autoUpdateOn: 'Turn automatic updates on',
   autoUpdateOff: 'Turn automatic updates off',
 } as const;
@@ -32,6 +39,8 @@ const EXPLAINED: Partial<Record<Kind, string>> = {
   inventory: 'Each device sends its hardware and software anew. One that is offline does so when it is back.',
   reboot:
     'The machines restart at once. People who work at them lose what is not saved. A device that is offline restarts when it is back, within a day.',
+  backUp:
+    'Each device is backed up by the default configuration of its organization, else its only one. One that is offline begins when it is back.',
   autoUpdateOn: 'The agents install offered releases by themselves.',
   autoUpdateOff: 'The agents install no releases until this is turned on again.',
 };
@@ -51,17 +60,22 @@ export function BulkActions({
   const tooMany = (max: number) =>
     devices.length > max ? `At most ${formatCount(max)} devices at once.` : undefined;
   const bulk = tooMany(BULK_DEVICES_MAX);
-  const entry = (each: Kind, refusal: string | undefined) => (
+  const mayBackUp = useRefusal('backup:execute') === undefined;
+  const navigate = useNavigate();
+  const readLogs = () =>
+    void navigate({ to: '/event-logs', search: { devices: devices.map(({ id }) => id) } });
+  const item = (label: string, refusal: string | undefined, onClick: () => void) => (
     <Menu.Item
-      key={each}
+      key={label}
       closeMenuOnClick={refusal === undefined}
       aria-disabled={refusal !== undefined}
-      {...(refusal === undefined ? { onClick: () => setKind(each) } : { c: 'dimmed' })}
+      {...(refusal === undefined ? { onClick } : { c: 'dimmed' })}
     >
-      {TITLES[each]}
+      {label}
       {refusal !== undefined && <Text size="xs">{refusal}</Text>}
     </Menu.Item>
   );
+  const entry = (each: Kind, refusal: string | undefined) => item(TITLES[each], refusal, () => setKind(each));
   const close = () => setKind(undefined);
   return (
     <>
@@ -79,6 +93,8 @@ export function BulkActions({
           {entry('script', runScripts ?? tooMany(SCRIPT_DEVICES_MAX))}
           {entry('inventory', execute ?? bulk)}
           {entry('reboot', execute ?? bulk)}
+          {item('Read event logs', tooMany(LOG_DEVICES_MAX), readLogs)}
+          {mayBackUp && entry('backUp', tooMany(BACKUP_DEVICES_MAX))}
           <Menu.Divider />
           {entry('autoUpdateOn', write ?? bulk)}
           {entry('autoUpdateOff', write ?? bulk)}
@@ -117,6 +133,7 @@ function BulkForm({
   const [tags, setTags] = useState<string[]>([]);
   const [key] = useState(newIdempotencyKey);
   const bulk = useApiChange('POST /devices/bulk', { refreshes: ['GET /devices', 'GET /devices/{id}'] });
+  const queries = useQueryClient();
   const deviceIds = chosen.map(({ id }) => id);
   const names = namesOf(chosen);
   const title = TITLES[kind];
@@ -131,6 +148,13 @@ function BulkForm({
       call('POST /devices/bulk/commands', { body }, { idempotencyKey: key }),
     );
     onRun({ title, outcomes: outcomesOfCommands(started, names) });
+  };
+  const backUp = async () => {
+    const started = await call('POST /backup/jobs/bulk', { body: { deviceIds } }, { idempotencyKey: key });
+    for (const read of ['GET /backup/jobs', 'GET /backup/status/{deviceId}'] as const) {
+      void queries.invalidateQueries({ queryKey: [read] });
+    }
+    onRun({ title, outcomes: outcomesOfBackups(started, names) });
   };
   switch (kind) {
     case 'maintenance':
@@ -176,6 +200,7 @@ function BulkForm({
     case 'endMaintenance':
     case 'inventory':
     case 'reboot':
+    case 'backUp':
     case 'autoUpdateOn':
     case 'autoUpdateOff':
       return (
@@ -186,6 +211,7 @@ function BulkForm({
           run={() => {
             if (kind === 'inventory') return send('agent.refresh-inventory');
             if (kind === 'reboot') return send('agent.reboot');
+            if (kind === 'backUp') return backUp();
             if (kind === 'endMaintenance') return change({ type: 'maintenance', enabled: false });
             return change({ type: 'autoUpdate', enabled: kind === 'autoUpdateOn' });
           }}
@@ -209,4 +235,21 @@ function outcomesOfChange(
     commandId: undefined,
     refusal: ok ? undefined : (message ?? 'It was refused.'),
   }));
+}
+
+/** The refused ones first. */
+function outcomesOfBackups(
+  { jobs, refused }: Answer<'POST /backup/jobs/bulk'>,
+  names: ReadonlyMap<string, string>,
+): Outcome[] {
+  const outcomeOf = (deviceId: string, refusal: string | undefined): Outcome => ({
+    deviceId,
+    name: names.get(deviceId) ?? deviceId,
+    commandId: undefined,
+    refusal,
+  });
+  return [
+    ...refused.map(({ deviceId, message }) => outcomeOf(deviceId, message)),
+    ...jobs.map(({ id, deviceId }) => ({ ...outcomeOf(deviceId, undefined), backupJobId: id })),
+  ];
 }

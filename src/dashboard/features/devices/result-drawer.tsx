@@ -1,25 +1,40 @@
-import { Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, Group, List, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { useJobStandings } from '../../live/index.ts';
 import { DataTable, type DataColumn } from '../../ui/data-table.tsx';
-import { JobStateBadge, saveFile, StateBadge, tallyText, toCsv, Drawer, TextLink } from '../../ui/index.ts';
+import {
+  JobStateBadge,
+  formatCount,
+  saveFile,
+  StateBadge,
+  tallyText,
+  toCsv,
+  Drawer,
+  TextLink,
+} from '../../ui/index.ts';
 import { type OutcomeStanding, type Run, standingOf } from '../scripts/index.ts';
 
 interface Row extends OutcomeStanding {
   deviceId: string;
   name: string;
   commandId: string | undefined;
+  backupJobId: string | undefined;
 }
 
 const keyOf = (row: Row): string => row.deviceId;
 /** To what a device made of it. */
-const linkTo = ({ deviceId, commandId }: Row) =>
+const linkTo = ({ deviceId, commandId, backupJobId }: Row) =>
   ({
     to: '/devices/$deviceId',
     params: { deviceId },
-    search: commandId === undefined ? {} : ({ tab: 'commands', command: commandId } as const),
+    search:
+      commandId !== undefined
+        ? ({ tab: 'commands', command: commandId } as const)
+        : backupJobId !== undefined
+          ? ({ tab: 'backup' } as const)
+          : {},
   }) as const;
 
 /** Per-device result of a bulk action, updated by the commands of the devices. */
@@ -46,8 +61,8 @@ function Outcomes({ run: { outcomes, runId } }: { run: Run }) {
   const rows = useMemo(
     () =>
       outcomes.map((outcome): Row => {
-        const { deviceId, name, commandId } = outcome;
-        return { deviceId, name, commandId, ...standingOf(outcome, standings) };
+        const { deviceId, name, commandId, backupJobId } = outcome;
+        return { deviceId, name, commandId, backupJobId, ...standingOf(outcome, standings) };
       }),
     [outcomes, standings],
   );
@@ -74,6 +89,7 @@ function Outcomes({ run: { outcomes, runId } }: { run: Run }) {
           Export CSV
         </Button>
       </Group>
+      <Refusals rows={rows} />
       <SegmentedControl
         aria-label="Which devices"
         data={[
@@ -105,6 +121,31 @@ function Outcomes({ run: { outcomes, runId } }: { run: Run }) {
   );
 }
 
+/** More names than these are in the table only. */
+const NAMED = 10;
+
+/** Each reason once, with the devices that were refused because of it. */
+function Refusals({ rows }: { rows: readonly Row[] }) {
+  const namesByReason = new Map<string, string[]>();
+  for (const { state, message, name } of rows) {
+    if (state !== 'refused') continue;
+    const names = namesByReason.get(message);
+    if (names === undefined) namesByReason.set(message, [name]);
+    else names.push(name);
+  }
+  if (namesByReason.size === 0) return null;
+  return (
+    <List size="sm" aria-label="Why devices were refused">
+      {[...namesByReason].map(([reason, names]) => (
+        <List.Item key={reason}>
+          {formatCount(names.length)} refused: {reason} {names.slice(0, NAMED).join(', ')}
+          {names.length > NAMED && ` and ${formatCount(names.length - NAMED)} more`}
+        </List.Item>
+      ))}
+    </List>
+  );
+}
+
 const COLUMNS: readonly DataColumn<Row>[] = [
   {
     id: 'device',
@@ -125,6 +166,8 @@ const COLUMNS: readonly DataColumn<Row>[] = [
     cell: ({ state, exitCode }) =>
       state === 'refused' ? (
         <StateBadge tone="bad" label="Refused" />
+      ) : state === 'started' ? (
+        <StateBadge tone="good" label="Started" />
       ) : state === 'done' ? (
         <StateBadge tone="good" label="Done" />
       ) : (

@@ -4,11 +4,15 @@ import { ApiError } from '../../api/index.ts';
 import type { JobStanding } from '../../live/index.ts';
 import { jobOutcome, type JobOutcome } from '../../ui/index.ts';
 
-/** The result of an action on one of many devices: done or refused at once, or a command still running. */
+/**
+ * The result of an action on one of many devices: done or refused at once, a backup that was started, or a command still
+ * running.
+ */
 export interface Outcome {
   deviceId: string;
   name: string;
   commandId: string | undefined;
+  backupJobId?: string;
   refusal: string | undefined;
 }
 
@@ -65,7 +69,7 @@ export function outcomesOfCommands(
 
 /** How an outcome stands. */
 export interface OutcomeStanding extends JobOutcome {
-  /** That of its command if it has one; otherwise `refused` or `done`. */
+  /** That of its command if it has one; otherwise `refused`, `started` or `done`. */
   state: string;
   exitCode?: number | null | undefined;
   /** Why. */
@@ -73,10 +77,11 @@ export interface OutcomeStanding extends JobOutcome {
 }
 
 export function standingOf(
-  { commandId, refusal }: Outcome,
+  { commandId, backupJobId, refusal }: Outcome,
   standings: ReadonlyMap<string, JobStanding>,
 ): OutcomeStanding {
   if (refusal !== undefined) return { state: 'refused', text: 'Refused', group: 'bad', message: refusal };
+  if (backupJobId !== undefined) return { state: 'started', text: 'Started', group: 'good', message: '' };
   if (commandId === undefined) return { state: 'done', text: 'Done', group: 'good', message: '' };
   const standing = standings.get(commandId);
   const ending: Ending = standing ?? { state: 'queued' };

@@ -1,11 +1,14 @@
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
+import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
+import { buildBackupTenant } from '../../../support/backup/backup-support.ts';
 import { assertAccessible, useDashboard } from '../../../support/browser.ts';
 import { enableSecondFactor } from '../../../support/auth/second-factor-support.ts';
 import { eventually } from '../../../support/eventually.ts';
 import {
   buildDevice,
+  buildOrganization,
   buildPerson,
   buildTenant,
   type EnrolledDevice,
@@ -481,6 +484,95 @@ describe('the pages of devices', () => {
     await page.getByText('SER-B').waitFor();
     expect(await notice(page).count()).to.equal(0);
     for (const each of agents) each.close();
+  });
+
+  it('read the event logs of all chosen devices, and back up those that can be', async () => {
+    const { app } = dashboard;
+    const ground = await buildBackupTenant(app);
+    await ground.createConfig({ provider: 'local', details: { path: '/mnt/backup' } });
+    const { deviceId } = await buildDevice(app, ground.orgId, { hostname: 'ABLE', osType: 'linux' });
+    const old = await buildDevice(app, ground.orgId, { hostname: 'OUTDATED', osType: 'linux' });
+    const able = new Map([
+      [deviceId, [...COMMAND_TYPES, SECRETS_CAPABILITY]],
+      [old.deviceId, ['agent.reboot']],
+    ]);
+    for (const [id, capabilities] of able) {
+      // Of two devices.
+      // oxlint-disable-next-line no-await-in-loop
+      await asOwner(app.database.ownerUrl, 'update devices set capabilities = $1 where id = $2', [
+        capabilities,
+        id,
+      ]);
+    }
+    const bare = await buildOrganization(app, ground.partnerId);
+    await buildDevice(app, bare, { hostname: 'BARE-1', osType: 'linux' });
+    await buildDevice(app, bare, { hostname: 'BARE-2', osType: 'linux' });
+    const openMenu = async (page: Page) => {
+      await row(page, 'BARE-2').waitFor();
+      await page.getByRole('checkbox', { name: 'Select all' }).check();
+      await page.getByRole('button', { name: 'Actions on 4 devices' }).click();
+    };
+
+    const page = await dashboard.open('/devices', { person: ground.admin });
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/backup/jobs/bulk')) asked.push(request.method());
+    });
+    await openMenu(page);
+    await page.getByRole('menuitem', { name: 'Back up now' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Back up now · 4 devices' });
+    await dialog.getByRole('button', { name: 'Back up now' }).dblclick();
+    const reasons = page.getByRole('list', { name: 'Why devices were refused' });
+    await reasons
+      .getByText(/^2 refused: The organization has no backup configuration\. BARE-[12], BARE-[12]$/)
+      .waitFor();
+    await reasons.getByText(/^1 refused: The agent on this device cannot .* OUTDATED$/).waitFor();
+    await page.getByText('3 refused, 1 started').waitFor();
+    expect(asked).to.deep.equal(['POST']);
+    await assertAccessible(page);
+    const outcomes = page.getByRole('grid', { name: 'Outcome for each device' });
+    await outcomes.getByRole('row').filter({ hasText: 'ABLE' }).getByText('Started').waitFor();
+    await outcomes.getByRole('link', { name: 'ABLE' }).click();
+    await page.waitForURL(`**/devices/${deviceId}?tab=backup`);
+    const jobs = await ground.send('GET', '/backup/jobs');
+    expect(jobs.body.data.map((job: { deviceId: string }) => job.deviceId)).to.deep.equal([deviceId]);
+
+    const viewer = await buildPerson(app, {
+      scope: 'partner',
+      partnerId: ground.partnerId,
+      role: SYSTEM_ROLES.partnerViewer,
+    });
+    const other = await dashboard.open('/devices', { person: viewer });
+    await openMenu(other);
+    const logs = other.getByRole('menuitem', { name: 'Read event logs' });
+    await logs.waitFor();
+    expect(await other.getByRole('menuitem', { name: 'Back up now' }).count()).to.equal(0);
+    await logs.click();
+    await other.getByRole('heading', { level: 1, name: 'Event logs' }).waitFor();
+    await other.getByText(/^4 devices/).waitFor();
+    expect(decodeURIComponent(other.url())).to.include(deviceId);
+  });
+
+  it('say that more devices than a page of event logs takes are too many', async () => {
+    const { app } = dashboard;
+    const crowd = await buildTenant(app);
+    await asOwner(
+      app.database.ownerUrl,
+      `insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
+      select gen_random_uuid(), $1, $2, 'crowd-' || n, 'linux', '1', 'x64', '1.0.0', now()
+      from generate_series(1, 501) n`,
+      [crowd.orgId, crowd.siteId],
+    );
+    const page = await dashboard.open('/devices', { person: crowd.admin });
+    await page.getByText('501 of 501 shown').waitFor();
+    await page.getByRole('checkbox', { name: 'Select all' }).check();
+    await page.getByRole('button', { name: 'Actions on 501 devices' }).click();
+    const items = ['Read event logs', 'Back up now'].map((name) => page.getByRole('menuitem', { name }));
+    for (const item of items) {
+      // One after the other, in one menu.
+      // oxlint-disable-next-line no-await-in-loop
+      await item.getByText('At most 500 devices at once.').waitFor();
+    }
   });
 
   it('say that a device of another person does not exist', async () => {
