@@ -317,7 +317,8 @@ function typedActions(
   if (view !== undefined) {
     if (refusalOf(me, view.requires) !== undefined) return [];
     const wanted = typed.about.toLowerCase();
-    const offered = 'of' in view ? waiting.filter(({ title }) => title.toLowerCase().includes(wanted)) : devices;
+    const offered =
+      'of' in view ? waiting.filter(({ title }) => title.toLowerCase().includes(wanted)) : devices;
     return offered.map((device) => ({
       ...entryOf(device, `${view.words[0]}:${device.id}`, view.say(device.title), IconEye),
       onClick: () => void pageOfView(view, device.id).then(open),

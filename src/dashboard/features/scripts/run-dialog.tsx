@@ -37,7 +37,9 @@ export function RunDialog({
   /** Called with the id of the run. */
   onStarted: (runId: string) => void;
 }) {
-  const [kind, setKind] = useState<'devices' | 'group' | 'filter'>(firstGroupId === undefined ? 'devices' : 'group');
+  const [kind, setKind] = useState<'devices' | 'group' | 'filter'>(
+    firstGroupId === undefined ? 'devices' : 'group',
+  );
   const [devices, setDevices] = useState<readonly Target[]>([]);
   const [groupId, setGroupId] = useState<string | null>(firstGroupId ?? null);
   const [filterId, setFilterId] = useState<string | null>(null);
