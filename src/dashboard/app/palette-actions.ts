@@ -47,7 +47,7 @@ export const DEVICE_VIEWS = [
     say: (name: string) => `Errors and warnings of ${name}`,
     page: {
       to: '/devices/$deviceId/logs',
-      search: { log: 'System', level: ['critical', 'error', 'warning'] },
+      search: { level: ['critical', 'error', 'warning'] },
     },
   },
   {

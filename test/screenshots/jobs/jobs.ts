@@ -76,7 +76,11 @@ export const JOBS: readonly Job[] = [
         page.getByRole('tab', { name: 'Event log' }),
         heading(page, `Event log of ${failing}`),
       );
-      await walker.press('Error', page.getByRole('button', { name: /^Error/ }), page.getByRole('row').nth(2));
+      await walker.press(
+        'Error',
+        page.locator('label').filter({ hasText: /^Error \d/ }),
+        page.getByRole('row').nth(2),
+      );
     },
     keys: (walker, { failing }) =>
       walker.command(

@@ -21,7 +21,14 @@ const [BEGIN, END] = ['<!-- table: npm run walk:jobs -->', '<!-- end of the tabl
 const VIEW = { width: 1280, height: 800 };
 const PATIENCE_MS = 60_000;
 const SETTLED_MS = 1000;
-const QUALITIES = [75, 60, 45, 30, 15];
+/** Dense text needs a smaller picture rather than a coarse one. */
+const TRIES = [
+  { quality: 70, scale: 1 },
+  { quality: 45, scale: 1 },
+  { quality: 60, scale: 0.75 },
+  { quality: 40, scale: 0.75 },
+  { quality: 30, scale: 0.6 },
+];
 const BYTES_MAX = 60_000;
 
 type Walked = { steps: readonly Step[]; moves: number } | { failure: string };
@@ -80,7 +87,9 @@ async function walked<W extends Pointer | KeysOnly>(
   }
 }
 
-const seconds = (steps: readonly Step[]) => (steps.reduce((sum, { ms }) => sum + ms, 0) / 1000).toFixed(1);
+function seconds(steps: readonly Step[]): string {
+  return (steps.reduce((sum, { ms }) => sum + ms, 0) / 1000).toFixed(1);
+}
 
 function lineOf(name: string, picture: string, pointer: Walked, keys: Walked): string {
   const path = 'steps' in keys ? keys.steps.map(({ says }) => says).join(' → ') : `not done: ${keys.failure}`;
@@ -114,8 +123,13 @@ async function take(page: Page, name: string): Promise<void> {
   await page.mouse.move(VIEW.width - 1, VIEW.height - 1);
   await page.waitForTimeout(SETTLED_MS);
   const devtools = await page.context().newCDPSession(page);
-  for (const quality of QUALITIES) {
-    const { data } = await devtools.send('Page.captureScreenshot', { format: 'webp', quality });
+  const clip = { x: 0, y: 0, ...VIEW };
+  for (const { quality, scale } of TRIES) {
+    const { data } = await devtools.send('Page.captureScreenshot', {
+      format: 'webp',
+      quality,
+      clip: { ...clip, scale },
+    });
     const bytes = Buffer.from(data, 'base64');
     if (bytes.length > BYTES_MAX) continue;
     await writeFile(path.join(FOLDER, `${name}.webp`), bytes);

@@ -82,13 +82,15 @@ export class KeysOnly extends Walker {
     );
   }
 
-  /** A text is typed into a field, and Tab leads from there to what was found. */
+  /** The key / leads to the field of the page, and Tab from what was typed there to what was found. */
   async find(
     says: string,
     { field, text, control }: { field: Locator; text: string; control: Locator },
     shown: Locator,
   ): Promise<void> {
-    await this.keys.fill(field, text);
+    await this.keys.press('/');
+    await this.keys.hasFocus(field);
+    await this.keys.type(text);
     await this.timed(
       says,
       async () => {
