@@ -39,6 +39,8 @@ interface DeviceAction {
   say: (name: string) => string;
 }
 
+const TROUBLE: ('critical' | 'error' | 'warning')[] = ['critical', 'error', 'warning'];
+
 /** What a person looks at of a device. */
 export const DEVICE_VIEWS = [
   {
@@ -47,7 +49,7 @@ export const DEVICE_VIEWS = [
     say: (name: string) => `Errors and warnings of ${name}`,
     page: {
       to: '/devices/$deviceId/logs',
-      search: { level: ['critical', 'error', 'warning'] },
+      search: { level: TROUBLE },
     },
   },
   {

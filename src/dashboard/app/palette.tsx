@@ -242,7 +242,7 @@ function verbs(me: Me, wanted: string, setQuery: (query: string) => void): Spotl
     ...LIST_SEARCHES.map(({ words, requires, say }) => ({
       words,
       requires,
-      label: `${say('…')}`,
+      label: say('…'),
       shown: IconSearch,
     })),
   ];
