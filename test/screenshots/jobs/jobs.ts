@@ -191,9 +191,11 @@ export const JOBS: readonly Job[] = [
       await walker.press('Backup', page.getByRole('tab', { name: 'Backup', exact: true }), snapshot);
       const field = page.getByRole('textbox', { name: 'Search names in this folder and below' });
       await walker.press('The newest snapshot', snapshot, field);
-      const found = rows(page).filter({ hasText: FILE }).getByRole('button', { name: 'Restore …' });
+      const found = rows(page)
+        .filter({ hasText: FILE })
+        .getByRole('button', { name: 'Restore', exact: true });
       await walker.fill(`“${FILE}”`, field, FILE, found);
-      await walker.press('Restore …', found, dialog(page));
+      await walker.press('Restore', found, dialog(page));
       await walker.press(
         'Restore into a new folder now',
         button(page, 'Restore into a new folder now'),
@@ -204,9 +206,11 @@ export const JOBS: readonly Job[] = [
       const { page } = walker;
       const field = page.getByRole('textbox', { name: 'Search names in this folder and below' });
       const now = button(page, 'Restore into a new folder now');
-      const control = rows(page).filter({ hasText: FILE }).getByRole('button', { name: 'Restore …' });
+      const control = rows(page)
+        .filter({ hasText: FILE })
+        .getByRole('button', { name: 'Restore', exact: true });
       await walker.command(`restore ${backedUp}`, /^Restore files/, field);
-      await walker.find(`/ “${FILE}”, Restore …`, { field, text: FILE, control }, now);
+      await walker.find(`/ “${FILE}”, Restore`, { field, text: FILE, control }, now);
       await walker.press('Restore into a new folder now', now, dialog(page).getByText('Completed'));
     },
   },

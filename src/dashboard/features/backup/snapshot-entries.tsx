@@ -160,7 +160,7 @@ function EntryTable({
               )}
               {onRestore !== undefined && (
                 <Action inRow refusal={restoreRefusal} onClick={() => onRestore(path)}>
-                  Restore …
+                  Restore
                 </Action>
               )}
             </Group>
