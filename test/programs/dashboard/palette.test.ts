@@ -130,8 +130,10 @@ describe('the palette, by keys alone', () => {
     await page.waitForURL('**/audit?user=maria');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     // As the list of all keys says, / leads to the first search field of each list.
+    const field = page.getByPlaceholder('Anywhere in an entry');
+    await field.waitFor();
     await keys.press('/');
-    await keys.hasFocus(page.getByPlaceholder('Anywhere in an entry'));
+    await keys.hasFocus(field);
   });
 
   it('runs a script on a group, which the form has chosen already', async () => {
