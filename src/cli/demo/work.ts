@@ -84,7 +84,7 @@ const FILTERS = [
   },
 ] as const;
 
-const PILOT = { of: 'northway-logistics', name: 'Pilot machines', devices: 6 };
+const PILOT = { of: 'northway-logistics', name: 'Pilot machines', devices: 5 };
 const MAINTENANCE = { devices: 3, hours: 5 };
 
 export async function setUpWork(client: DemoClient): Promise<void> {

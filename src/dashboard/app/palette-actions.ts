@@ -39,6 +39,75 @@ interface DeviceAction {
   say: (name: string) => string;
 }
 
+const TROUBLE: ('critical' | 'error' | 'warning')[] = ['critical', 'error', 'warning'];
+
+/** What a person looks at of a device. */
+export const DEVICE_VIEWS = [
+  {
+    words: ['errors', 'warnings'],
+    requires: 'devices:read',
+    say: (name: string) => `Errors and warnings of ${name}`,
+    page: {
+      to: '/devices/$deviceId/logs',
+      search: { level: TROUBLE },
+    },
+  },
+  {
+    words: ['disk', 'metrics'],
+    requires: 'devices:read',
+    say: (name: string) => `Disk, memory and processor of ${name} over 30 days`,
+    page: { to: '/devices/$deviceId', search: { tab: 'metrics', range: 'month' } },
+  },
+  {
+    words: ['history', 'why'],
+    requires: 'devices:read',
+    say: (name: string) => `What happened to ${name}`,
+    page: { to: '/devices/$deviceId', search: { tab: 'history' } },
+  },
+  {
+    words: ['restore'],
+    requires: 'backup:read',
+    say: (name: string) => `Restore files of ${name}`,
+    page: { to: '/devices/$deviceId', search: { tab: 'backup' } },
+    opens: 'newest snapshot',
+  },
+  {
+    words: ['approve'],
+    requires: 'devices:write',
+    say: (name: string) => `Decide on ${name}, which waits for approval`,
+    page: { to: '/devices/$deviceId', search: {} },
+    of: 'waiting devices',
+  },
+] as const satisfies readonly {
+  /** The verbs by which it is typed; the first one is offered. */
+  words: readonly [string, ...string[]];
+  /** The permission. */
+  requires: string;
+  say: (name: string) => string;
+  page: { to: string; search: object };
+  /** The newest snapshot of the device in place of the page, if it has one. */
+  opens?: 'newest snapshot';
+  /** The only devices that it is offered for. */
+  of?: 'waiting devices';
+}[];
+export type DeviceView = (typeof DEVICE_VIEWS)[number];
+
+/** Lists that begin with what was typed behind the verb. */
+export const LIST_SEARCHES = [
+  {
+    words: ['software', 'installed'],
+    requires: 'devices:read',
+    say: (text: string) => `Which devices have ${text}`,
+    page: (text: string) => ({ to: '/software', search: { q: text } }) as const,
+  },
+  {
+    words: ['audit', 'did'],
+    requires: 'audit:read',
+    say: (text: string) => `What ${text} did`,
+    page: (text: string) => ({ to: '/audit', search: { user: text } }) as const,
+  },
+] as const;
+
 /** A script, on devices that are chosen later or typed as well. */
 export const RUN = {
   words: ['run'],
@@ -105,7 +174,9 @@ export interface Typed {
   device?: string;
 }
 
-const VERBS: readonly string[] = [...DEVICE_ACTIONS.flatMap(({ words }) => words), ...RUN.words];
+const VERBS: readonly string[] = [...DEVICE_ACTIONS, ...DEVICE_VIEWS, ...LIST_SEARCHES, RUN].flatMap(
+  ({ words }) => words,
+);
 
 /** Reads `reboot front` and `run cleanup on front`. `undefined` for a text that begins with no verb. */
 export function readTyped(text: string): Typed | undefined {

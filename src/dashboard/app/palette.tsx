@@ -13,6 +13,7 @@ import {
   IconBolt,
   IconBuilding,
   IconDeviceDesktop,
+  IconEye,
   IconFilter,
   IconFolders,
   IconHistory,
@@ -39,7 +40,10 @@ import { NAVIGATION, paletteOpensWith } from './navigation.ts';
 import {
   byKind,
   DEVICE_ACTIONS,
+  DEVICE_VIEWS,
+  type DeviceView,
   isFoundBy,
+  LIST_SEARCHES,
   PAGE_ACTIONS,
   readTyped,
   RUN,
@@ -137,13 +141,20 @@ function useEntries(query: string, setQuery: (query: string) => void) {
   const found = useResults(typed?.script === undefined ? wanted : '');
   const about = useResults(typed?.device ?? typed?.about ?? '');
   const scripts = useResults(typed?.script ?? '');
+  const waiting = useWaitingDevices(typed?.verb);
   const recentDevices = useRecentDevices(me.user.id);
   const recent: Named[] = recentDevices.map(({ id, name }) => ({ id, title: name }));
 
   const actions =
     typed === undefined
       ? [...verbs(me, wanted, setQuery), ...pageActions(me, wanted, open)]
-      : typedActions(me, typed, { open, recent, about: about.results, scripts: scripts.results });
+      : typedActions(me, typed, {
+          open,
+          recent,
+          waiting: waiting.devices,
+          about: about.results,
+          scripts: scripts.results,
+        });
   const pages = NAVIGATION.filter(
     ({ requires, label }) => refusalOf(me, requires) === undefined && isFoundBy(wanted, [label]),
   ).map(
@@ -179,7 +190,24 @@ function useEntries(query: string, setQuery: (query: string) => void) {
         ]
       : [{ group: 'Actions', actions }, ...kinds]
   ).filter((group) => group.actions.length > 0);
-  return { groups, isSearching: found.isSearching || about.isSearching || scripts.isSearching };
+  return { groups, isSearching: [found, about, scripts, waiting].some((each) => each.isSearching) };
+}
+
+const WAITING_MAX = '10';
+const APPROVE = DEVICE_VIEWS.find((view) => 'of' in view);
+
+/** The devices that wait for approval. They are read only when the verb is typed, which needs no name. */
+function useWaitingDevices(verb: string | undefined) {
+  const isAsked = APPROVE?.words.some((word) => word === verb) === true;
+  const found = useQuery({
+    ...apiQuery('GET /devices', { query: { status: 'pending', limit: WAITING_MAX } }),
+    enabled: isAsked,
+  });
+  const devices: Named[] = (found.data?.data ?? []).map(({ id, displayName, hostname }) => ({
+    id,
+    title: displayName ?? hostname,
+  }));
+  return { devices, isSearching: isAsked && found.isFetching };
 }
 
 interface Named {
@@ -205,6 +233,18 @@ function verbs(me: Me, wanted: string, setQuery: (query: string) => void): Spotl
       shown: ICONS[dialog],
     })),
     { ...RUN, label: 'Run a script …', shown: IconPlayerPlay },
+    ...DEVICE_VIEWS.map(({ words, requires, say }) => ({
+      words,
+      requires,
+      label: `${say('a device')} …`,
+      shown: IconEye,
+    })),
+    ...LIST_SEARCHES.map(({ words, requires, say }) => ({
+      words,
+      requires,
+      label: say('…'),
+      shown: IconSearch,
+    })),
   ];
   return choices
     .filter(
@@ -238,13 +278,34 @@ function typedActions(
   {
     open,
     recent,
+    waiting,
     about,
     scripts,
-  }: { open: Open; recent: Named[]; about: SearchResult[]; scripts: SearchResult[] },
+  }: {
+    open: Open;
+    recent: Named[];
+    waiting: Named[];
+    about: SearchResult[];
+    scripts: SearchResult[];
+  },
 ): SpotlightActionData[] {
+  const isTyped = ({ words }: { words: readonly string[] }) => words.includes(typed.verb);
+  const list = LIST_SEARCHES.find(isTyped);
+  if (list !== undefined) {
+    if (typed.about === '' || refusalOf(me, list.requires) !== undefined) return [];
+    const label = list.say(`“${typed.about}”`);
+    return [
+      {
+        id: `list:${typed.verb}`,
+        label,
+        leftSection: icon(IconSearch),
+        onClick: () => open(list.page(typed.about)),
+      },
+    ];
+  }
   const isNamed = (typed.device ?? typed.about) !== '';
   const devices: Named[] = isNamed ? about.filter(({ type }) => type === 'devices') : recent;
-  const action = DEVICE_ACTIONS.find(({ words }) => words.some((word) => word === typed.verb));
+  const action = DEVICE_ACTIONS.find(isTyped);
   if (action !== undefined) {
     if (refusalOf(me, action.requires) !== undefined) return [];
     return devices.map((device) => ({
@@ -252,7 +313,19 @@ function typedActions(
       onClick: () => open({ ...devicePage(device.id), search: { dialog: action.dialog } }),
     }));
   }
+  const view = DEVICE_VIEWS.find(isTyped);
+  if (view !== undefined) {
+    if (refusalOf(me, view.requires) !== undefined) return [];
+    const wanted = typed.about.toLowerCase();
+    const offered =
+      'of' in view ? waiting.filter(({ title }) => title.toLowerCase().includes(wanted)) : devices;
+    return offered.map((device) => ({
+      ...entryOf(device, `${view.words[0]}:${device.id}`, view.say(device.title), IconEye),
+      onClick: () => void pageOfView(view, device.id).then(open),
+    }));
+  }
   if (refusalOf(me, RUN.requires) !== undefined) return [];
+  const groups = about.filter(({ type }) => isNamed && type === 'groups');
   const targets = refusalOf(me, RUN.requiresOnDevice) === undefined ? devices : [];
   const chosen = typed.script === undefined ? about : scripts;
   const found = chosen.filter(({ type }) => type === 'scripts');
@@ -270,7 +343,23 @@ function typedActions(
       }),
   });
   if (typed.script !== undefined && typed.script !== '') {
-    return found.slice(0, 3).flatMap((script) => targets.slice(0, 5).map((device) => run(device, script)));
+    return found.slice(0, 3).flatMap((script) => [
+      ...targets.slice(0, 5).map((device) => run(device, script)),
+      ...groups.slice(0, 5).map((group) => ({
+        ...entryOf(
+          group,
+          `run:${script.id}:${group.id}`,
+          `Run ${script.title} on the group ${group.title} …`,
+          IconPlayerPlay,
+        ),
+        onClick: () =>
+          open({
+            to: '/scripts/$scriptId',
+            params: { scriptId: script.id },
+            search: { dialog: 'run', group: group.id },
+          }),
+      })),
+    ]);
   }
   return [
     ...found.map((script) => ({
@@ -340,6 +429,20 @@ async function pageOf({ type, id, title, description, href }: SearchResult): Pro
     default:
       return type satisfies never;
   }
+}
+
+/** A device that has no snapshot yet has its own page about backups, which says why. */
+async function pageOfView(view: DeviceView, deviceId: string): Promise<NavigateOptions> {
+  const { to, search } = view.page;
+  const page: NavigateOptions = { to, params: { deviceId }, search };
+  if (!('opens' in view)) return page;
+  return call('GET /backup/snapshots', { query: { deviceId, limit: '1' } }).then(
+    ({ data: [newest] }) =>
+      newest === undefined
+        ? page
+        : { to: '/backup/snapshots/$snapshotId', params: { snapshotId: newest.id }, search: {} },
+    () => page,
+  );
 }
 
 /** Of a site that was removed since it was found, the devices of all organizations are shown. */

@@ -1,5 +1,5 @@
 import { Checkbox, Group, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { useDebouncedCallback, useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
 import {
@@ -125,6 +125,7 @@ export function List<Row, S extends object>({
   const isLater = cursor !== undefined && address?.search[cursor.name] !== undefined;
   const turnTo = (page: number) =>
     onPage === undefined ? address?.put({ [pageName ?? 'page']: page }) : onPage(page);
+  const firstText = facets.find(({ kind }) => kind === 'text');
   return (
     <Stack gap="sm">
       {(facets.length > 0 || tools !== undefined) && (
@@ -134,7 +135,13 @@ export function List<Row, S extends object>({
         >
           {address !== undefined &&
             facets.map((facet) => (
-              <FacetControl key={facet.name} facet={facet} address={address} begin={begin} />
+              <FacetControl
+                key={facet.name}
+                facet={facet}
+                address={address}
+                begin={begin}
+                takesSlash={facet === firstText}
+              />
             ))}
           {tools}
         </Group>
@@ -320,10 +327,12 @@ function FacetControl<S extends object>({
   facet,
   address,
   begin,
+  takesSlash,
 }: {
   facet: Facet<S>;
   address: Address<S>;
   begin: object;
+  takesSlash: boolean;
 }) {
   if (facet.kind === 'own') return facet.control;
   if (facet.kind === 'hidden') return null;
@@ -333,7 +342,7 @@ function FacetControl<S extends object>({
   const narrow = (value: unknown) => address.put({ ...begin, [name]: value });
   switch (facet.kind) {
     case 'text':
-      return <SearchBox {...facet} value={text} onSearch={narrow} />;
+      return <SearchBox {...facet} value={text} onSearch={narrow} takesSlash={takesSlash} />;
     case 'day':
       return (
         <TextInput
@@ -399,6 +408,7 @@ function SearchBox({
   maxLength,
   value,
   onSearch,
+  takesSlash,
 }: {
   label: string;
   placeholder: string;
@@ -406,8 +416,11 @@ function SearchBox({
   maxLength?: number;
   value: string | undefined;
   onSearch: (text: string | undefined) => void;
+  /** Whether the key / leads here, as the list of all keys says. */
+  takesSlash: boolean;
 }) {
   const box = useRef<HTMLInputElement>(null);
+  useHotkeys(takesSlash ? [['/', () => box.current?.focus()]] : []);
   const search = useDebouncedCallback((text: string) => onSearch(text === '' ? undefined : text), PAUSE_MS);
   useEffect(() => {
     // The address changes by the way back as well. What is being typed is ahead of it.

@@ -3,6 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { Keyboard } from '../../support/keyboard.ts';
 import type { BackupSnapshot } from '../../../src/features/backup/snapshot.model.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../src/protocol/index.ts';
 import { type ProofDevice, proofDevice } from '../proofs/backup/support/device.ts';
@@ -81,6 +82,28 @@ describe('the pages of backup', () => {
     await there(agent).succeed(frame, OUTPUT);
     await wizard.getByText('1 files, 5 B').waitFor();
     await wizard.getByText('Completed').waitFor();
+  });
+
+  it('restore one file from its row into a new folder, by keys alone', async () => {
+    const page = await dashboard.open(`/backup/snapshots/${snapshot.id}`, { person: device.admin });
+    const keys = new Keyboard(page);
+    const field = page.getByRole('textbox', { name: 'Search names in this folder and below' });
+    await field.waitFor();
+    await keys.press('/');
+    await keys.hasFocus(field);
+    await keys.type('contract');
+    const row = page.getByRole('row').filter({ hasText: 'papers/contract.txt' });
+    await keys.use(row.getByRole('button', { name: 'Restore', exact: true }));
+    const wizard = page.getByRole('dialog', { name: 'Restore' });
+    await keys.use(wizard.getByRole('button', { name: 'Restore into a new folder now' }));
+
+    const frame = await there(agent).nextCommand();
+    expect(frame.payload).to.deep.include({ overwrite: 'never' });
+    expect(frame.payload).to.not.have.property('targetPath');
+    await there(agent).succeed(frame, OUTPUT);
+    await wizard.getByText('Completed').waitFor();
+    const [restore] = (await device.send('GET', `/backup/restore?snapshotId=${snapshot.id}`)).body.data;
+    expect(restore.selectedPaths).to.deep.equal([path.join(device.folder, 'papers/contract.txt')]);
   });
 
   it('go through the folders of a snapshot by its address', async () => {

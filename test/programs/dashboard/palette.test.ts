@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
+import { eventually } from '../../support/eventually.ts';
 import { Keyboard } from '../../support/keyboard.ts';
 import { asOwner } from '../../support/test-postgres.ts';
 
@@ -102,6 +103,59 @@ describe('the palette, by keys alone', () => {
     const dialog = page.getByRole('dialog', { name: 'Run a script on FRONT-005' });
     await dialog.getByText('Bash').waitFor();
     expect(await dialog.getByRole('combobox', { name: 'Script' }).inputValue()).to.equal('Cleanup');
+  });
+
+  it('opens what is looked at most of a device, and lists of what was typed', async () => {
+    const page = await dashboard.open('/', { person: tenant.admin });
+    const keys = new Keyboard(page);
+    for (const [text, name, address] of [
+      ['errors front-004', /^Errors and warnings of FRONT-004/, `/devices/${front}/logs?level=`],
+      ['disk front-004', /over 30 days/, `/devices/${front}?tab=metrics&range=month`],
+      ['why front-004', /^What happened to FRONT-004/, `/devices/${front}?tab=history`],
+      // It has no backup yet.
+      ['restore front-004', /^Restore files of FRONT-004/, `/devices/${front}?tab=backup`],
+      ['software Office', /^Which devices have “Office”/, '/software?q=Office'],
+    ] as const) {
+      await search(page, keys, text);
+      await keys.take('ArrowDown', entry(page, name));
+      await page.waitForURL((url) => `${url.pathname}${url.search}`.startsWith(address));
+    }
+    // The devices that wait for approval are found without their names, and no other one is offered.
+    await search(page, keys, 'approve ');
+    await page.getByRole('dialog').getByText('Nothing was found.').waitFor();
+    await keys.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await search(page, keys, 'audit maria');
+    await keys.take('ArrowDown', entry(page, /^What “maria” did/));
+    await page.waitForURL('**/audit?user=maria');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    // As the list of all keys says, / leads to the first search field of each list.
+    const field = page.getByPlaceholder('Anywhere in an entry');
+    await field.waitFor();
+    await keys.press('/');
+    await keys.hasFocus(field);
+  });
+
+  it('runs a script on a group, which the form has chosen already', async () => {
+    const { token } = tenant.admin;
+    const group = await dashboard.app.call('POST', '/groups', {
+      token,
+      body: { orgId: tenant.orgId, name: 'Pilots', type: 'static', deviceIds: [front] },
+    });
+    expect(group.status).to.equal(201);
+    const page = await dashboard.open('/', { person: tenant.admin });
+    const keys = new Keyboard(page);
+    await search(page, keys, 'run clean on pilots');
+    await keys.take('ArrowDown', entry(page, /^Run Cleanup on the group Pilots/));
+    const dialog = page.getByRole('dialog', { name: 'Run Cleanup' });
+    const chosen = dialog.getByRole('combobox', { name: 'Group' });
+    await chosen.waitFor();
+    await eventually(
+      () => chosen.inputValue(),
+      (text) => text.startsWith('Pilots'),
+    );
+    await keys.use(dialog.getByRole('button', { name: 'Run', exact: true }));
+    await page.waitForURL('**/scripts/runs/**');
   });
 
   it('finds people, sites and organizations, and goes to them', async () => {

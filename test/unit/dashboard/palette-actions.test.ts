@@ -24,6 +24,15 @@ describe('what is typed into the palette', () => {
     expect(run('run scripts-cleaner')).to.deep.equal({ verb: 'run', about: 'scripts-cleaner' });
   });
 
+  it('says what is to be looked at, and which list is to be searched', () => {
+    expect(readTyped('errors front')).to.deep.equal({ verb: 'errors', about: 'front' });
+    expect(readTyped('disk front')).to.deep.equal({ verb: 'disk', about: 'front' });
+    expect(readTyped('approve ')).to.deep.equal({ verb: 'approve', about: '' });
+    expect(readTyped('software TeamViewer 15')).to.deep.equal({ verb: 'software', about: 'TeamViewer 15' });
+    // Without a space behind it, the page with this name is meant.
+    for (const text of ['software', 'audit', 'history']) expect(readTyped(text), text).to.equal(undefined);
+  });
+
   it('finds pages and actions by the beginnings of their words', () => {
     expect(isFoundBy('al ru', ['New alert rule'])).to.equal(true);
     expect(isFoundBy('', ['Anything'])).to.equal(true);

@@ -66,6 +66,8 @@ export function RestoreWizard({
       },
       { onSuccess: ({ id }) => setBegun({ id, isTrial: dryRun }) },
     );
+  /** Nothing is chosen that could harm what is there, so the later steps can be left out. */
+  const isAsOffered = deviceId === snapshot.deviceId && place === 'new' && !isTrial;
   const missing = [
     undefined,
     deviceId === undefined
@@ -198,6 +200,16 @@ export function RestoreWizard({
             <Action variant="default" onClick={step === 0 ? onClose : () => setStep(step - 1)}>
               {step === 0 ? 'Cancel' : 'Back'}
             </Action>
+            {step === 0 && (
+              <Action
+                variant="default"
+                loading={restore.isPending}
+                refusal={isAsOffered ? undefined : 'The later steps say otherwise. Go through them.'}
+                onClick={() => begin(false)}
+              >
+                Restore into a new folder now
+              </Action>
+            )}
             {step < LAST_STEP ? (
               <Action refusal={missing} onClick={() => setStep(step + 1)}>
                 Next

@@ -40,6 +40,10 @@ interface EntryProps {
   onDownload: (path: string) => void;
   /** Why nothing can be downloaded now. */
   refusal: string | undefined;
+  /** Restores this entry alone. Without it, that is not offered. */
+  onRestore?: (path: string) => void;
+  /** Why nothing can be restored. */
+  restoreRefusal?: string | undefined;
 }
 
 /** One folder of a snapshot, or of a volume of an image in it, page by page. */
@@ -111,6 +115,8 @@ function EntryTable({
   onOpen,
   onDownload,
   refusal,
+  onRestore,
+  restoreRefusal,
 }: EntryProps & {
   entries: readonly BackupSnapshotEntry[];
   page?: Pagination;
@@ -143,14 +149,22 @@ function EntryTable({
           cell: ({ modifiedAt }) => (modifiedAt === null ? '–' : formatTime(new Date(modifiedAt))),
         },
         {
-          header: 'Download',
-          width: 110,
-          cell: ({ path, type }) =>
-            (type === 'file' || type === 'directory') && (
-              <Action inRow refusal={refusal} onClick={() => onDownload(path)}>
-                Download
-              </Action>
-            ),
+          header: 'Actions',
+          width: onRestore === undefined ? 110 : 200,
+          cell: ({ path, type }) => (
+            <Group gap={6} wrap="nowrap">
+              {(type === 'file' || type === 'directory') && (
+                <Action inRow refusal={refusal} onClick={() => onDownload(path)}>
+                  Download
+                </Action>
+              )}
+              {onRestore !== undefined && (
+                <Action inRow refusal={restoreRefusal} onClick={() => onRestore(path)}>
+                  Restore
+                </Action>
+              )}
+            </Group>
+          ),
         },
       ]}
     />
@@ -161,7 +175,7 @@ const choiceColumn = ({
   chosen,
   onToggle,
 }: NonNullable<EntryProps['choice']>): Column<BackupSnapshotEntry> => ({
-  header: 'Restore',
+  header: 'Choose',
   width: 70,
   cell: ({ name, path }) => (
     <Checkbox

@@ -1,8 +1,8 @@
 import { Group, SegmentedControl, TextInput, Select, Text } from '@mantine/core';
-import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
+import { useDebouncedCallback, useHotkeys } from '@mantine/hooks';
 import { IconDownload, IconRestore, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import {
   type BackupSnapshot,
   ApiError,
@@ -31,7 +31,10 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
   const { search, go } = useSnapshotSearch(snapshot);
   const { path = '/', q, page = 1, asOf, view = 'files', against } = search;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [isOpen, { open, close }] = useDisclosure(false);
+  /** What the form for restoring begins with, while it is open. */
+  const [restored, setRestored] = useState<readonly string[]>();
+  const searchField = useRef<HTMLInputElement>(null);
+  useHotkeys([['/', () => searchField.current?.focus()]]);
   const searchFor = useDebouncedCallback((text: string) => go({ q: text === '' ? undefined : text }), 400);
   const fetching = useSnapshotDownload(snapshot);
   const toggle = (entry: string) => {
@@ -46,6 +49,8 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
     choice: { chosen, onToggle: toggle },
     onOpen: (folder: string) => go({ path: folder, q: undefined }),
     onDownload: fetching.begin,
+    onRestore: (entry: string) => setRestored([entry]),
+    restoreRefusal: refusal,
     refusal: fetching.refusalOfAnother,
   };
   return (
@@ -62,7 +67,7 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
           >
             Download this folder
           </Action>
-          <Action refusal={refusal} icon={IconRestore} onClick={open}>
+          <Action refusal={refusal} icon={IconRestore} onClick={() => setRestored([...chosen])}>
             {chosen.size === 0 ? 'Restore …' : `Restore ${chosen.size} chosen …`}
           </Action>
         </>
@@ -86,6 +91,7 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
         </Group>
         {view === 'files' && (
           <TextInput
+            ref={searchField}
             key={path}
             w={260}
             aria-label="Search names in this folder and below"
@@ -112,7 +118,14 @@ export function SnapshotFiles({ snapshot }: { snapshot: BackupSnapshot }) {
       ) : (
         <FoundEntries {...entries} path={path} name={q} />
       )}
-      {isOpen && <RestoreWizard snapshot={snapshot} asOf={asOf} chosen={[...chosen]} onClose={close} />}
+      {restored !== undefined && (
+        <RestoreWizard
+          snapshot={snapshot}
+          asOf={asOf}
+          chosen={restored}
+          onClose={() => setRestored(undefined)}
+        />
+      )}
     </SnapshotFrame>
   );
 }

@@ -26,17 +26,22 @@ const DEVICES_MAX = 1000;
 /** Asks on which devices a script is to run, and with what. */
 export function RunDialog({
   script,
+  firstGroupId,
   onClose,
   onStarted,
 }: {
   script: Script;
+  /** The group that is chosen when the form opens. */
+  firstGroupId?: string | undefined;
   onClose: () => void;
   /** Called with the id of the run. */
   onStarted: (runId: string) => void;
 }) {
-  const [kind, setKind] = useState<'devices' | 'group' | 'filter'>('devices');
+  const [kind, setKind] = useState<'devices' | 'group' | 'filter'>(
+    firstGroupId === undefined ? 'devices' : 'group',
+  );
   const [devices, setDevices] = useState<readonly Target[]>([]);
-  const [groupId, setGroupId] = useState<string | null>(null);
+  const [groupId, setGroupId] = useState<string | null>(firstGroupId ?? null);
   const [filterId, setFilterId] = useState<string | null>(null);
   const [variables, setVariables] = useState<readonly Variable[]>(() => variablesOf(script.parameters));
   const [key, setKey] = useState(newIdempotencyKey);

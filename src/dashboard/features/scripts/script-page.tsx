@@ -44,7 +44,8 @@ export function ScriptPage() {
           key={`${data.id} ${data.updatedAt}`}
           script={data}
           isRunning={search.dialog === 'run'}
-          onRunning={(isOpen) => put({ dialog: isOpen ? 'run' : undefined })}
+          firstGroupId={search.group}
+          onRunning={(isOpen) => put({ dialog: isOpen ? 'run' : undefined, group: undefined })}
         />
       )}
     </Loaded>
@@ -54,11 +55,14 @@ export function ScriptPage() {
 function ScriptEditor({
   script,
   isRunning = false,
+  firstGroupId,
   onRunning = () => {},
 }: {
   script?: Script;
   /** Whether the form for running it is open. */
   isRunning?: boolean;
+  /** The group that this form begins with. */
+  firstGroupId?: string | undefined;
   onRunning?: (isOpen: boolean) => void;
 }) {
   const open = useNavigate();
@@ -269,6 +273,7 @@ function ScriptEditor({
       {script !== undefined && isRunning && mayRun === undefined && (
         <RunDialog
           script={script}
+          firstGroupId={firstGroupId}
           onClose={() => onRunning(false)}
           onStarted={(runId) => void open({ to: '/scripts/runs/$runId', params: { runId } })}
         />

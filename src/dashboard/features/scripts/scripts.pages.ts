@@ -24,7 +24,11 @@ const newScriptRoute = createRoute({
 const scriptRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/scripts/$scriptId',
-  validateSearch: z.object({ dialog: z.literal('run').optional().catch(undefined) }),
+  validateSearch: z.object({
+    dialog: z.literal('run').optional().catch(undefined),
+    /** The group that the form for running it begins with. */
+    group: z.uuid().optional().catch(undefined),
+  }),
   staticData: { title: 'Script', permission: 'scripts:read' },
   component: lazyRouteComponent(() => import('./script-page.tsx'), 'ScriptPage'),
 });
