@@ -14,8 +14,9 @@ import { RunScriptForm, BULK_DEVICES_MAX, SCRIPT_DEVICES_MAX } from './run-scrip
 const namesOf = (devices: readonly DeviceSummary[]): ReadonlyMap<string, string> =>
   new Map(devices.map((device) => [device.id, device.displayName ?? device.hostname]));
 
-/** As many devices the page of event logs takes in its address, and one request to back devices up. */
-const LOG_DEVICES_MAX = 500;
+/** The devices are named in the address of the page, of which proxies read 8 KB. */
+const LOG_DEVICES_MAX = 200;
+/** As many as one request takes. */
 const BACKUP_DEVICES_MAX = 500;
 
 type ChangeAction = Input<'POST /devices/bulk'>['body']['action'];

@@ -221,7 +221,16 @@ describe('alert rounds', function () {
     await pass(2.1);
     await round();
     expect(await told()).to.equal('resolved 1');
-    await agent.heartbeat({ metrics: { cpuPercent: 1, ramPercent: 2, diskPercent: 97.5 } });
+    const samples = [3, 2, 1].map((minutes) => ({
+      at: new Date(Date.now() - minutes * 60_000).toISOString(),
+      cpuPercent: 1,
+      ramPercent: 2,
+      volumes: [{ volume: '/', usedBytes: 975_000_000, totalBytes: 1_000_000_000 }],
+    }));
+    const stored = agent.send('metrics:samples', { samples });
+    await agent.heartbeat();
+    await app.settle();
+    await stored;
     // The round follows what is written.
     await round();
     expect(await told()).to.equal('active 1,resolved 1');
