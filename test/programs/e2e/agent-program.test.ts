@@ -44,9 +44,15 @@ describe('the agent program in other situations', () => {
       1,
     );
     expect((await agents.get(`/devices/${deviceId}`)).hostname).to.equal(hostname());
-    expect(found).to.deep.equal([
-      { name: 'Planner', version: '1.0', publisher: 'this-test', installedAt: null },
-    ]);
+    const [{ firstSeenAt, ...planner }] = found;
+    expect(planner).to.deep.equal({
+      name: 'Planner',
+      version: '1.0',
+      publisher: 'this-test',
+      installedAt: null,
+    });
+    expect(Date.now() - Date.parse(firstSeenAt)).to.be.within(0, 600_000);
+    expect(found).to.have.length(1);
     // What dpkg itself says of a package that each Debian has.
     const { stdout } = await promisify(execFile)('dpkg-query', ['-W', '-f', '${Version}', 'dpkg']).catch(
       () => ({

@@ -167,7 +167,7 @@ for (const { kind, startOrSkip } of REDIS_KINDS) {
       expect(await lastEpoch()).to.equal(epoch + 50);
     });
 
-    it('that are announced give way to a newer one, and replace an older one or one of the same moment', async () => {
+    it('that are announced give way to a newer one, replace an older one, and are tied with one of the same moment', async () => {
       const epochs: number[] = [];
       for (const id of [DEVICE, 'device-2', 'device-3']) epochs.push((await north.claim(id, 'north')).epoch);
       const [, second = 0, third = 0] = epochs;
@@ -185,7 +185,7 @@ for (const { kind, startOrSkip } of REDIS_KINDS) {
       expect(calls).to.have.deep.members([
         ['north', 'outdated', DEVICE, NOW + 500],
         ['north', 'replaced', 'south', 'device-2', second],
-        ['north', 'replaced', 'south', 'device-3', third],
+        ['north', 'tied', 'device-3'],
       ]);
     });
 

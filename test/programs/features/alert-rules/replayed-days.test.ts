@@ -9,7 +9,7 @@ import { createTestApp, type TestApp } from '../../../support/test-app.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/test-postgres.ts';
 
 /** A day takes from half a minute to a minute: `REPLAYED_DAYS=30` is a proof that one runs by itself. */
-const DAYS = Number(process.env['REPLAYED_DAYS'] ?? 2);
+const DAYS = Number(process.env['REPLAYED_DAYS'] ?? 0.25);
 const DEVICES = 10;
 const BEGIN = Date.parse('2026-03-01T00:00:00Z');
 const day = (days: number) => BEGIN + days * DAY_MS;
