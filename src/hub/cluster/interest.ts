@@ -195,13 +195,17 @@ export class ClusterInterest {
   }
 
   #announce(options: { asks?: true } = {}): void {
-    const { events, own } = this.#parts;
     this.#isAnnouncing = false;
-    const keys = { devices: own.devices.keys(), jobs: own.jobs.keys() };
+    const keys = this.#ownKeys();
     this.#announced = { devices: new Set(keys.devices), jobs: new Set(keys.jobs) };
     this.#announcedAt = clock.monotonic();
     // If it does not arrive, the next one does, or the loss of the bus makes all nodes ask.
-    events.broadcast(INTEREST, { ...keys, ...options });
+    this.#parts.events.broadcast(INTEREST, { ...keys, ...options });
+  }
+
+  #ownKeys(): Record<Stream, string[]> {
+    const { devices, jobs } = this.#parts.own;
+    return { devices: devices.keys(), jobs: jobs.keys() };
   }
 
   /** Keys that are not needed any more are left out of the next regular announcement: clients often come back. */
@@ -221,11 +225,7 @@ export class ClusterInterest {
   }
 
   #received(from: string, { asks, ...announced }: z.infer<(typeof INTEREST)['schema']>): void {
-    const { events, own } = this.#parts;
-    if (asks === true) {
-      const keys = { devices: own.devices.keys(), jobs: own.jobs.keys() };
-      events.sendTo(new Set([from]), INTEREST, keys);
-    }
+    if (asks === true) this.#parts.events.sendTo(new Set([from]), INTEREST, this.#ownKeys());
     const before = this.#others.get(from)?.keys;
     const keys = { devices: new Set(announced.devices), jobs: new Set(announced.jobs) };
     this.#others.set(from, { keys, heardAt: clock.monotonic() });

@@ -1,6 +1,12 @@
 import { clock } from '../../clock.ts';
 
 /**
+ * A node that begins to show a tenant reads it from the database, which is written up to a second after a change, while
+ * its announcement is on the way to the other nodes. They keep for so long what may fall between the two.
+ */
+export const MISSED_MS = 3000;
+
+/**
  * Entries of the last moments: each is kept for at least `keptMs` and at most twice as long. They are kept in two
  * generations, so that no entry has to be removed by itself.
  */

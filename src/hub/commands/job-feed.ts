@@ -8,7 +8,7 @@ import {
   type Tenant,
   tenantKeys,
 } from '../cluster/interest.ts';
-import { RecentEntries } from '../cluster/recent-entries.ts';
+import { MISSED_MS, RecentEntries } from '../cluster/recent-entries.ts';
 import { JobChange, type LongWork, LongWorkNotice } from '../ports.ts';
 import type { EventJson } from '../wire/flow-controlled-client.ts';
 import { z } from 'zod';
@@ -255,8 +255,6 @@ function readNotice(payload: string): LongWorkNotice | undefined {
 /** Progress of one job is sent at most four times a second. Its end is sent at once. */
 const INTERVAL_MS = 250;
 const JOBS_PER_MESSAGE = 100;
-/** A node that begins to follow jobs reads them from the database while its announcement is on the way. */
-const MISSED_MS = 3000;
 
 /** Jobs that have changed on a node, for the nodes that follow jobs of these tenants. */
 const JOBS_CHANGED = topic('jobs', z.object({ jobs: z.array(JobChange) }));

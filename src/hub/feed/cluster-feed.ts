@@ -3,7 +3,7 @@ import { type Recipients, topic } from '../../platform/cluster/cluster-events.ts
 import { DeviceStatus, DeviceSummary, Metrics, Presence } from '../../protocol/index.ts';
 import { clock, type Timer } from '../../clock.ts';
 import { byRecipients, type ClusterInterest, type Tenant } from '../cluster/interest.ts';
-import { RecentEntries } from '../cluster/recent-entries.ts';
+import { MISSED_MS, RecentEntries } from '../cluster/recent-entries.ts';
 import type { PresenceRecord, StoredDevice } from '../ports.ts';
 import { type DevicePatch, patchAfter } from '../subscriptions/device-change.ts';
 import type { DashboardFeed } from './dashboard-feed.ts';
@@ -56,11 +56,6 @@ const BATCH_MS = 50;
 /** The most devices whose latest epoch is remembered. Changes of other devices are accepted without a check. */
 const EPOCHS_MAX = 200_000;
 const EVENTS_PER_MESSAGE = 1000;
-/**
- * A node that begins to show an organization reads it from the database, which is written about a second after a change,
- * while its announcement is on the way. What may fall between the two is sent to it again.
- */
-const MISSED_MS = 3000;
 
 /** The reach of a change. */
 interface Concerning {

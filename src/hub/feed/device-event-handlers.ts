@@ -1,7 +1,7 @@
 import { clock, type Timer } from '../../clock.ts';
 import type { ClusterEvents } from '../../platform/cluster/cluster-events.ts';
 import type { ClusterInterest, Tenant } from '../cluster/interest.ts';
-import { RecentEntries } from '../cluster/recent-entries.ts';
+import { MISSED_MS, RecentEntries } from '../cluster/recent-entries.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { LiveFilters } from '../filters/live-filters.ts';
 import type { AgentCredentials } from '../ports.ts';
@@ -17,9 +17,6 @@ import {
 
 /** The most devices that one message between nodes names. */
 const DEVICES_PER_MESSAGE = 1000;
-
-/** A node that begins to show devices reads their records while its announcement is on the way. */
-const MISSED_MS = 3000;
 
 interface AnnouncementParts {
   events: Pick<ClusterEvents, 'publish' | 'sendTo'>;
