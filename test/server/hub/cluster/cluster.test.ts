@@ -593,45 +593,49 @@ describe('a cluster of three hubs', () => {
     expect(nodes[0].written.some(({ presence }) => presence.state === 'connected')).to.equal(false);
   });
 
-  it('shows a device as gone whose new connection ends before its claim succeeds or fails', async () => {
-    const [north, , west] = nodes;
+  describe('shows a device as gone whose new connection ends before its claim', () => {
     const shown = (deviceId: string) =>
       nodes
         .flatMap(({ written }) => written.filter((record) => record.deviceId === deviceId))
         .toSorted((a, b) => a.epoch - b.epoch)
         .at(-1)?.presence.state;
-    const claim = directory.claim.bind(directory);
-    for (const [deviceId, second, fails] of [
-      ['same-node', north, false],
-      ['other-node', west, false],
-      ['failing', north, true],
+
+    for (const [deviceId, what, secondNode, fails] of [
+      ['same-node', 'succeeds, on the same node', 0, false],
+      ['other-node', 'succeeds, on another node', 2, false],
+      ['failing', 'fails', 0, true],
     ] as const) {
-      await connect(north, deviceId);
-      await eventually(
-        () => shown(deviceId),
-        (state) => state === 'connected',
-      );
-      let answer = () => {};
-      const answered = new Promise<void>((resolve) => (answer = resolve));
-      directory.claim = async (...asked) => {
-        await answered;
-        if (fails) throw new Error('the directory is away');
-        return claim(...asked);
-      };
-      const again = await connectDevice(second, `device:${deviceId}`);
-      again.close();
-      await eventually(
-        () => second.hub.connected,
-        () => !again.socket.connected,
-      );
-      // The server has seen the connection end when it has answered a later one.
-      directory.claim = claim;
-      (await connectDevice(second, 'device:later')).close();
-      answer();
-      await eventually(
-        () => shown(deviceId),
-        (state) => state === 'disconnected',
-      );
+      it(what, async () => {
+        const [north] = nodes;
+        const second = nodes[secondNode];
+        const claim = directory.claim.bind(directory);
+        await connect(north, deviceId);
+        await eventually(
+          () => shown(deviceId),
+          (state) => state === 'connected',
+        );
+        let answer = () => {};
+        const answered = new Promise<void>((resolve) => (answer = resolve));
+        directory.claim = async (...asked) => {
+          await answered;
+          if (fails) throw new Error('the directory is away');
+          return claim(...asked);
+        };
+        const again = await connectDevice(second, `device:${deviceId}`);
+        again.close();
+        await eventually(
+          () => second.hub.connected,
+          () => !again.socket.connected,
+        );
+        // The server has seen the connection end when it has answered a later one.
+        directory.claim = claim;
+        (await connectDevice(second, 'device:later')).close();
+        answer();
+        await eventually(
+          () => shown(deviceId),
+          (state) => state === 'disconnected',
+        );
+      });
     }
   });
 
