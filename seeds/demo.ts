@@ -3,6 +3,7 @@ import type { Tx } from '../src/platform/db/transaction.ts';
 import { seedAlertHistory } from './demo/alert-history.ts';
 import { seedAuditHistory } from './demo/audit-history.ts';
 import { seedAwayDevices } from './demo/away-devices.ts';
+import { seedFleetHistory } from './demo/fleet-history.ts';
 import { type DemoEmail, seedPeople } from './demo/people.ts';
 import { seedHaltedRollout, startDemoRollout } from './demo/rollouts.ts';
 import { seedIdentityProvider } from './demo/single-sign-on.ts';
@@ -40,5 +41,6 @@ export async function seedDemo(tx: Tx, passwordHashes: Record<DemoEmail, string>
 
 /** What goes on from now on by itself. The agents are connected, and the releases are published. */
 export async function setInMotion(tx: Tx): Promise<void> {
+  await seedFleetHistory(tx);
   await startDemoRollout(tx);
 }

@@ -3,6 +3,7 @@ import { PooledDatabaseError } from './platform/db/pooler.ts';
 import { PendingMigrationsError } from './platform/db/database.ts';
 import { EmbeddedPostgresError } from './platform/db/embedded/index.ts';
 import { BlockedMigrationError, EditedMigrationError } from './platform/db/migrations.ts';
+import { NotPrimaryError } from './platform/db/database-errors.ts';
 import { UnsafeDatabaseError } from './platform/db/roles.ts';
 import { ListenError } from './platform/http/http-server.ts';
 import { SealBrokenError } from './platform/secrets/sealed.ts';
@@ -26,6 +27,9 @@ const KNOWN = [
 export function startFailureText(error: unknown): string {
   if (KNOWN.some((kind) => error instanceof kind)) return (error as Error).message;
   if (error instanceof ListenError) return listenFailureText(error);
+  if (error instanceof NotPrimaryError) {
+    return `${error.message} Let DATABASE_URL lead to the primary, or name all servers with commas between them.`;
+  }
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND') {
     return `The database does not answer: ${message}. Check DATABASE_URL.`;

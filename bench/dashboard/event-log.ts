@@ -52,7 +52,7 @@ export async function measureEventLog(ground: Ground): Promise<EventLogResult> {
   };
   void serve();
   const page = await ground.open(`/devices/${logging.deviceId}/logs`);
-  await page.getByRole('button', { name: 'Read again' }).waitFor();
+  await page.getByRole('button', { name: 'Refresh' }).waitFor();
   await page.locator(ROWS).waitFor();
   const quiet = await countFrames(page, SECONDS, ROWS);
   await page.evaluate(`document.querySelector('${ROWS}').scrollTop = 0`);

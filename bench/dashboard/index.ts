@@ -141,6 +141,7 @@ try {
     'scrolling, 500 changes a second': devices.loaded,
     'resting, 500 changes a second': devices.resting,
     'scrolling, sorted by CPU': devices.sortedByCpu,
+    'scrolling, all columns': devices.everyColumn,
   });
   console.log(`Frames under load relative to none: ${rounded(devices.loaded.fps / devices.quiet.fps)}`);
   console.table(devices.memory);

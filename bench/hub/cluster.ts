@@ -1,11 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { startRedis, type TestRedis } from '../../test/support/redis.ts';
 import { addressesOf, type LoadProcess, startLoad } from './load/load-process.ts';
-import { ANY_CORE, type OwnProcess, startProcess } from './harness.ts';
+import { ANY_CORE, cpuMicrosOf, type OwnProcess, startProcess } from './harness.ts';
 import type { AskingCommands } from './servers/asking.ts';
 
-/** Linux counts CPU time in hundredths of a second. */
-const TICK_MICROS = 10_000;
 /** Handshakes in progress while devices connect. */
 const AT_ONCE = 50;
 
@@ -107,9 +104,3 @@ const asNode = (started: OwnProcess): Node => ({
   // The table defines the response to each command.
   ask: (command, order) => started.call(command, order) as Promise<never>,
 });
-
-function cpuMicrosOf(pid: number): number {
-  // The 14th and 15th field, counted after the process name, which may contain spaces.
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS;
-}

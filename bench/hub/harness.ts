@@ -138,6 +138,16 @@ export function residentKiB(pids: readonly number[]): number {
   }, 0);
 }
 
+/** Linux counts CPU time in hundredths of a second. */
+const TICK_MICROS = 10_000;
+
+/** User and system CPU time of a process since it started, and that of its children that have ended, in microseconds. */
+export function cpuMicrosOf(pid: number): number {
+  // From the 14th field on, counted after the process name, which may contain spaces.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MICROS;
+}
+
 export interface ServerProcess {
   pid: number;
   url: string;

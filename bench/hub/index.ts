@@ -7,6 +7,7 @@ import { clusterHeartbeats } from './cluster-heartbeats.ts';
 import { crossNodeAsks } from './cross-node-asks.ts';
 import { fanOut } from './fan-out.ts';
 import { type Figure, verdict } from './harness.ts';
+import { fleetCost } from './fleet-cost.ts';
 import { heartbeatRate } from './heartbeat-rate.ts';
 import { heartbeatWrites } from './heartbeat-writes.ts';
 import { heldDevices } from './held-devices.ts';
@@ -38,6 +39,7 @@ const FIGURES: readonly Figure[] = [
   silentDevices,
   heldDevices,
   clusterHeartbeats,
+  fleetCost,
 ];
 
 const wanted = process.argv.slice(2).map(Number);

@@ -38,6 +38,18 @@ export async function serverVersion(db: Db): Promise<string> {
   return String(rows[0]?.version);
 }
 
+/** How commits wait for standbys, as the settings of the server have it: sessions may set it otherwise. */
+export async function commitSettings(db: Db): Promise<{ standbys: string; commit: string }> {
+  const { rows } = await db.raw<{ rows: { name: string; reset_val: string }[] }>(
+    `select name, reset_val from pg_settings where name in ('synchronous_standby_names', 'synchronous_commit')`,
+  );
+  const settings = new Map(rows.map(({ name, reset_val }) => [name, reset_val]));
+  return {
+    standbys: settings.get('synchronous_standby_names') ?? '',
+    commit: settings.get('synchronous_commit') ?? '',
+  };
+}
+
 /** The clock of the database, in milliseconds since 1970. */
 export async function databaseNow(db: Db): Promise<number> {
   const { rows } = await db.raw<{ rows: { now: number }[] }>(

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { databaseUrlFault } from '../database-url.ts';
 import { EmailAddress } from '../email-address.ts';
 import { parseRedisUrl, RedisUrlError } from '../redis-url.ts';
 import type { CommandLine } from './io.ts';
@@ -96,8 +97,8 @@ function addInit(program: Command, { io, action }: CommandLine): void {
     )
     .option(
       '--database-url <url>',
-      'owner of an external database, without a password',
-      parsed(['postgres', 'postgresql']),
+      'owner of an external database, without a password; with commas between several servers',
+      parseDatabaseOption,
     )
     .option('--database-password-file <file>', 'file with the password of that owner')
     .option(
@@ -136,6 +137,12 @@ const parsed =
     if (!url.success) throw new InvalidArgumentError(`Must be a URL that begins with ${protocols[0]}://.`);
     return url.data;
   };
+
+function parseDatabaseOption(text: string): string {
+  const fault = databaseUrlFault(text);
+  if (fault !== undefined) throw new InvalidArgumentError(`The URL ${fault}.`);
+  return text;
+}
 
 function parseRedisOption(text: string): string {
   try {

@@ -8,6 +8,7 @@ import { type Config, environmentText, readConfig } from '../config.ts';
 import { ENCRYPTION_KEY_FILE } from '../database-and-secrets.ts';
 import { writeEnvironmentFile } from './whole-file.ts';
 import { type CommandIo, fileOf, askSecret, secretFrom } from './io.ts';
+import { credentialsOf, hostsOf, withCredentials } from '../database-url.ts';
 import { addressKey } from '../email-address.ts';
 import { describeRedis, hasRedisPassword, parseRedisUrl, withRedisPassword } from '../redis-url.ts';
 import { passwordFault } from '../features/auth/index.ts';
@@ -254,9 +255,11 @@ async function environmentFor(io: CommandIo, options: InitOptions) {
   if (databaseUrl !== undefined) {
     values['DATABASE_URL'] = await withPassword(io, databaseUrl, options.databasePasswordFile);
     values['SVC_APP_DB_PASSWORD'] = generate('SVC_APP_DB_PASSWORD');
-    const pruning = new URL(databaseUrl);
-    [pruning.username, pruning.password] = ['svc_audit_admin', generate('AUDIT_ADMIN_DATABASE_URL')];
-    values['AUDIT_ADMIN_DATABASE_URL'] = pruning.href;
+    values['AUDIT_ADMIN_DATABASE_URL'] = withCredentials(
+      databaseUrl,
+      'svc_audit_admin',
+      generate('AUDIT_ADMIN_DATABASE_URL'),
+    );
   }
   if (redisUrl !== undefined) {
     values['REDIS_URL'] = await redisWithPassword(io, redisUrl, options.redisPasswordFile);
@@ -284,11 +287,9 @@ const hasKeys = (dataDir: string) =>
   );
 
 async function withPassword(io: CommandIo, url: string, file: string | undefined): Promise<string> {
-  const whole = new URL(url);
-  if (whole.password !== '') throw passwordInUrl(whole.host);
-  if (file === undefined) return url;
-  whole.password = encodeURIComponent(await secretFrom(io, { file }));
-  return whole.href;
+  const { user, password } = credentialsOf(url);
+  if (password !== '') throw passwordInUrl(hostsOf(url));
+  return file === undefined ? url : withCredentials(url, user, await secretFrom(io, { file }));
 }
 
 async function redisWithPassword(io: CommandIo, url: string, file: string | undefined): Promise<string> {

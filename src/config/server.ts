@@ -1,5 +1,6 @@
 import { defineArea, addresses, flag, isOn, postgresUrl, redisUrl, whole, secret } from './variables.ts';
 import { z } from 'zod';
+import { withCredentials } from '../database-url.ts';
 import { EmailAddress } from '../email-address.ts';
 
 // Old keys are listed with commas between them.
@@ -169,7 +170,7 @@ type DatabaseChoice =
 export const databaseArea = defineArea({
   variables: {
     DATABASE_URL: postgresUrl.describe(
-      'Owner of the database, for migrations. Absent: Muster runs its own Postgres.',
+      'Owner of the database, for migrations. Several servers, with commas between them, are searched for the primary. Absent: Muster runs its own Postgres.',
     ),
     DATABASE_URL_APP: postgresUrl.describe('The unprivileged role that serves requests.'),
     DATABASE_URL_SESSION: postgresUrl.describe(
@@ -190,7 +191,7 @@ export const databaseArea = defineArea({
         'Redis, through which several servers work together: one, by Sentinels (redis+sentinel://) or a cluster (redis+cluster://). Absent: this server runs alone.',
       ),
     DATABASE_POOL_SIZE: whole(10, 1, 500).describe(
-      'Connections for requests; the live side has half as many more, and background jobs have six.',
+      'Connections for requests; the live side has half as many more, background jobs six and the backup store four.',
     ),
     AUTO_MIGRATE: flag(true).describe('Apply migrations at start.'),
   },
@@ -245,10 +246,8 @@ function databaseChoice({
   const session = DATABASE_URL_SESSION === undefined ? {} : { sessionUrl: DATABASE_URL_SESSION };
   if (givenUrl !== undefined) return { kind: 'external', ownerUrl, appUrl: givenUrl, ...session };
   if (ownerUrl === undefined) return { kind: 'embedded' };
-  const appUrl = new URL(ownerUrl);
-  appUrl.username = 'svc_app';
-  appUrl.password = encodeURIComponent(SVC_APP_DB_PASSWORD ?? POSTGRES_PASSWORD ?? '');
-  return { kind: 'external', ownerUrl, appUrl: appUrl.href, ...session };
+  const appUrl = withCredentials(ownerUrl, 'svc_app', SVC_APP_DB_PASSWORD ?? POSTGRES_PASSWORD ?? '');
+  return { kind: 'external', ownerUrl, appUrl, ...session };
 }
 
 /** Which addresses are trusted: of proxies in front of the server, and of hosts that tenants send it to. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { databaseUrlFault } from '../database-url.ts';
 import { parseRedisUrl, RedisUrlError } from '../redis-url.ts';
 import type { Values } from './environment.ts';
 
@@ -37,9 +38,10 @@ export const whole = (byDefault: number, min: number, max: number) =>
     });
 
 export const postgresUrl = z
-  .url({
-    protocol: /^postgres(ql)?$/,
-    error: 'must be a URL such as postgres://user:password@127.0.0.1:5432/muster',
+  .string()
+  .superRefine((text, context) => {
+    const message = databaseUrlFault(text);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
   .optional();
 

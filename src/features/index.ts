@@ -24,7 +24,8 @@ import { deviceSearch, feature as devices } from './devices/index.ts';
 import { feature as enrollment } from './enrollment/index.ts';
 import { feature as eventLogQuestions } from './event-log-questions/index.ts';
 import { feature as filters, filterSearch } from './filters/index.ts';
-import { feature as groups, groupSearch, groupsUseFilters } from './groups/index.ts';
+import { feature as fleetTrends } from './fleet-trends/index.ts';
+import { feature as groups, groupSearch, groupsUseFilters, groupTimeline } from './groups/index.ts';
 import { feature as inventory, softwareTimeline } from './inventory/index.ts';
 import { feature as logRetention } from './log-retention/index.ts';
 import { feature as logs } from './logs/index.ts';
@@ -102,6 +103,7 @@ export const FEATURES = [
   logRetention,
   audit,
   reports,
+  fleetTrends,
   service,
 ] as const;
 
@@ -135,6 +137,7 @@ const CONTRIBUTIONS = {
     upgradeTimeline,
     softwareTimeline,
     terminalTimeline,
+    groupTimeline,
     changeTimeline,
     noteTimeline,
   ],

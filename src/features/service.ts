@@ -131,7 +131,7 @@ function healthRoutes(parts: HealthParts): AnyRoute[] {
       },
       handler: async ({ reply }) => {
         const checks = await probe();
-        const isReady = !isDraining() && Object.values(checks).every((state) => state !== 'failed');
+        const isReady = !isDraining() && Object.values(checks).every((state) => !NOT_READY.includes(state));
         if (isReady) return { status: 'ready' as const, checks };
         reply.header('Retry-After', '1');
         const answer: Readiness = { status: 'not_ready', checks };
@@ -159,7 +159,7 @@ export const serviceLimits = (limits: RateLimits) => ({
  * Returns whether a part works; a part that this deployment does without is `not_configured`. A `spare` one is missed
  * but not needed: without it the node is `ready` all the same, and says `unavailable` of it.
  */
-type Check = (() => Promise<boolean>) | { spare: () => Promise<boolean> } | 'not_configured';
+type Check = (() => Promise<boolean | CheckState>) | { spare: () => Promise<boolean> } | 'not_configured';
 
 const PROBE_MS = 3000;
 
@@ -186,7 +186,8 @@ async function stateOf(check: Check): Promise<CheckState> {
     timer = clock.setTimeout(() => resolve(false), PROBE_MS);
   });
   try {
-    return (await Promise.race([check(), late])) ? 'ok' : 'failed';
+    const found = await Promise.race([check(), late]);
+    return typeof found === 'string' ? found : found ? 'ok' : 'failed';
   } catch {
     // A failing check is the answer here; what failed is logged where it is used.
     return 'failed';
@@ -195,7 +196,9 @@ async function stateOf(check: Check): Promise<CheckState> {
   }
 }
 
-const CheckState = z.enum(['ok', 'failed', 'unavailable', 'not_configured']);
+const CheckState = z.enum(['ok', 'failed', 'read_only', 'unavailable', 'not_configured']);
+/** States of a check without which requests cannot be served. */
+const NOT_READY: readonly CheckState[] = ['failed', 'read_only'];
 type CheckState = z.infer<typeof CheckState>;
 
 export const Health = z.object({

@@ -56,7 +56,7 @@ const MAX_QUERIES_PER_DEVICE = 8;
 const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 const ADMISSION_PER_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
 /** Within this time, all nodes have published their claims again. */
-const RENEW_MS = 10_000;
+const COMPARE_MS = 10_000;
 /** How often the rate is adapted to the database. */
 const PACE_MS = 1000;
 /** A device counts as silent after so many heartbeats that did not come. */
@@ -274,7 +274,7 @@ export function createHub(options: HubOptions): Hub {
   const admission = new Admission(options.admission ?? ADMISSION);
   const pace = clock.setInterval(() => admission.follow(writer.lateMs), PACE_MS).unref();
   let isDraining = false;
-  let renewing: Timer | undefined;
+  let comparing: Timer | undefined;
   const query: RunLiveQuery = async (deviceId, liveQuery) => {
     const startedAt = clock.monotonic();
     const outcome = await router.query(deviceId, liveQuery);
@@ -347,15 +347,15 @@ export function createHub(options: HubOptions): Hub {
     options.onDevicesChanged?.([deviceId]);
   };
 
-  const renewOutdatedClaims = () => {
-    clock.clear(renewing);
-    renewing = clock
+  const correctRecordsSoon = () => {
+    clock.clear(comparing);
+    comparing = clock
       .setTimeout(() => {
-        connections.renewOutdated().catch((error: unknown) => {
-          log.warn({ err: error }, 'hub.outdated_claims_not_read');
-          if (!isDraining) renewOutdatedClaims();
+        connections.correctRecords().catch((error: unknown) => {
+          log.warn({ err: error }, 'hub.records_not_compared');
+          if (!isDraining) correctRecordsSoon();
         });
-      }, RENEW_MS)
+      }, COMPARE_MS)
       .unref();
   };
 
@@ -432,7 +432,7 @@ export function createHub(options: HubOptions): Hub {
           announcements.missed();
         }, RETURN_MS)
         .unref();
-      renewOutdatedClaims();
+      correctRecordsSoon();
     },
     longWorkChanged: (payloads) => longWork?.notified(payloads),
     longWorkMayHaveChanged: () => longWork?.mayHaveMissed(),
@@ -483,7 +483,7 @@ export function createHub(options: HubOptions): Hub {
       isDraining = true;
       stopSweep();
       clock.clear(pace);
-      clock.clear(renewing);
+      clock.clear(comparing);
       interest?.close();
       lostDevices.close();
       router.close();

@@ -243,6 +243,16 @@ export interface CommandLedger {
   jobs(caller: Caller, filter: JobsSubscribe): Promise<JobUpdate[]>;
 }
 
+/** A connected device of which the database says something else. */
+export interface MisrecordedDevice {
+  deviceId: string;
+  /**
+   * `outdated`: its presence is stored under a greater epoch than that of its claim, so nothing that it reports has an
+   * effect. `disconnected`: stored under the epoch of its claim, or a smaller one, but as disconnected.
+   */
+  difference: 'outdated' | 'disconnected';
+}
+
 /** The stored state of devices. */
 export interface DeviceStore {
   recordPresence(records: readonly PresenceRecord[], addresses?: AddressHistory): Promise<void>;
@@ -271,8 +281,8 @@ export interface DeviceStore {
   ): Promise<{ deviceId: string; presence: Presence; epoch: number }[]>;
   /** The greatest epoch under which presence was ever stored, or 0. */
   greatestEpoch(): Promise<number>;
-  /** Returns those of the devices whose presence is stored under a greater epoch than that of their claim. */
-  outdatedClaims(claims: readonly { deviceId: string; epoch: number }[]): Promise<string[]>;
+  /** Compares what is stored with devices that are connected under these claims, and returns those that differ. */
+  misrecorded(claims: readonly { deviceId: string; epoch: number }[]): Promise<MisrecordedDevice[]>;
   /**
    * Checks in one round trip which of the devices the caller may query now. A device that the caller does not see is
    * missing from the answer; `refusal` says why another one may not be queried.

@@ -1,4 +1,4 @@
-import { answersQueries } from '../platform/db/pool.ts';
+import { writeState } from '../platform/db/pool.ts';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { API_INFO, VERSION } from '../api-info.ts';
@@ -118,7 +118,7 @@ const CONTENT_SECURITY_POLICY = {
 
 function readinessChecks({ pool }: Database, redis: RedisConnection | undefined, jobs: RunningJobs) {
   return {
-    database: () => answersQueries(pool),
+    database: () => writeState(pool),
     // Without Redis, agents stay connected and signed-in people can go on. A load balancer that removed a node because
     // of Redis would remove every node at once.
     redis: redis === undefined ? ('not_configured' as const) : { spare: () => redis.isUp() },

@@ -54,23 +54,26 @@ export async function createLiveSide(
   let hub: Hub | undefined;
   let groups: DynamicGroupSync | undefined;
 
-  const notifications = new DatabaseNotifications({
-    url: sessionUrlOf(urls),
+  // One connection for all channels: it keeps its session, so no pooler shares it out.
+  const notifications = new DatabaseNotifications({ url: sessionUrlOf(urls), log });
+  notifications.listen({
     channel: ACCESS_CHANNEL,
     onNotifications: (payloads) => hub?.accessChanged(payloads),
     onReturn: () => hub?.accessMayHaveChanged(),
-    log,
   });
+  notifications.listen({
+    channel: longWorkFeed.LONG_WORK_CHANNEL,
+    onNotifications: (payloads) => hub?.longWorkChanged(payloads),
+    onReturn: () => hub?.longWorkMayHaveChanged(),
+  });
+  const board = createUpgradeOfferCache(infrastructure, releases.keys, notifications);
   await closing.start('notifications', notifications);
   const isInTouch = () => notifications.isInTouch;
   const credentials = new CachedAgentCredentials(db, isInTouch);
   const cluster = await joinConfiguredCluster(infrastructure, () => hub, closing);
 
-  const { board, notifications: upgradeNotifications } = await openUpgradeOfferCache(
-    infrastructure,
-    releases.keys,
-    closing,
-  );
+  // It is listened to already: no change is missed between the first read and the first notification.
+  await closing.start('upgrade offers', board);
   const upgradeHistory = createUpgradeHistory(db, (...which) => board.rolloutOf(...which));
 
   const ruleBook = new RuleBook({ db, log });
@@ -138,8 +141,6 @@ export async function createLiveSide(
     ...timing,
   });
   hub = built;
-  const longWork = longWorkNotifications(infrastructure, built);
-  await closing.start('notifications of long work', longWork);
   closing.add('connections', async () => {
     const ended = connections.end();
     await built.close();
@@ -160,7 +161,7 @@ export async function createLiveSide(
     credentials,
     upgradeHistory,
     async settle() {
-      await Promise.all([notifications.settle(), upgradeNotifications.settle(), longWork.settle()]);
+      await notifications.settle();
       await board.settle();
       await built.settle();
       await metricHistory.settle();
@@ -173,42 +174,28 @@ export async function createLiveSide(
   };
 }
 
-const longWorkNotifications = ({ log, urls }: Infrastructure, hub: Hub) =>
-  new DatabaseNotifications({
-    url: sessionUrlOf(urls),
-    channel: longWorkFeed.LONG_WORK_CHANNEL,
-    onNotifications: (payloads) => hub.longWorkChanged(payloads),
-    onReturn: () => hub.longWorkMayHaveChanged(),
-    log,
-  });
-
-/** The cache listens before it reads, so that no change is missed. */
-async function openUpgradeOfferCache(
-  { baseUrl, database, log, metrics, urls }: Infrastructure,
+function createUpgradeOfferCache(
+  { baseUrl, database, log, metrics }: Infrastructure,
   keys: ReleaseKeys,
-  closing: CloseStack,
-): Promise<{ board: UpgradeOfferCache; notifications: DatabaseNotifications }> {
-  const notifications = new DatabaseNotifications({
-    url: sessionUrlOf(urls),
-    channel: UPGRADES_CHANNEL,
-    onNotifications: (payloads) => board.notified(payloads),
-    onReturn: () => board.mayHaveMissed(),
-    log,
-  });
+  notifications: DatabaseNotifications,
+): UpgradeOfferCache {
   const board = new UpgradeOfferCache({
     read: (...which) => readUpgradeOffers(database.hubPool, keys, ...which),
     baseUrl,
     isInTouch: () => notifications.isInTouch,
     log,
   });
-  await closing.start('notifications of upgrades', notifications);
-  await closing.start('upgrade offers', board);
+  notifications.listen({
+    channel: UPGRADES_CHANNEL,
+    onNotifications: (payloads) => board.notified(payloads),
+    onReturn: () => board.mayHaveMissed(),
+  });
   metrics.gauge(
     'muster_upgrade_devices_held',
     'Devices that are being upgraded, were asked to upgrade, or wait after failures.',
     () => board.heldDevices,
   );
-  return { board, notifications };
+  return board;
 }
 
 async function joinConfiguredCluster(

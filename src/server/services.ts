@@ -8,6 +8,7 @@ import {
   SigningKeys,
 } from '../features/audit/index.ts';
 import {
+  assertFreshSecondFactor,
   authService,
   createAccessTokens,
   createAuthenticator,
@@ -22,7 +23,7 @@ import {
 import { OpenedImages, RepositoryReaders, ServerEngine } from '../features/backup/index.ts';
 import { createStore, FolderStorage, S3Storage } from '../features/backup-store/index.ts';
 import { enrollLimits } from '../features/enrollment/index.ts';
-import { LogReadRecorder, LogBudgets } from '../features/logs/index.ts';
+import { LogReadRecorder, LogBudgets, LogPartitions } from '../features/logs/index.ts';
 import { bareMetalLimits } from '../features/machine-recovery/index.ts';
 import { channelTestLimit } from '../features/notifications/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
@@ -163,6 +164,7 @@ export async function createServices(
     logReads,
     reads: new RepeatedReads(),
     logBudgets: new LogBudgets(),
+    logPartitions: new LogPartitions({ db: database.jobPool, log }),
     trail,
     limits,
     tokenLimits: tokenLimits(nodeLimits),
@@ -178,6 +180,7 @@ export async function createServices(
     ending,
     passwordPolicy,
     breakGlassGuard,
+    assertFreshSecondFactor,
     ...createSingleSignOn(infrastructure),
     ...createCloudBackup(infrastructure),
     ...(await createAgentReleases(infrastructure)),

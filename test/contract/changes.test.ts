@@ -409,6 +409,16 @@ describe('changes in the audit trail', function () {
         hasMore: true,
       };
     },
+    'POST /users/:id/mfa/reset': async () => {
+      const person = await buildPerson(app, { scope: 'organization', orgId: tenant.orgId });
+      await giveSecondFactor(app, person);
+      return {
+        path: `/users/${person.id}/mfa/reset`,
+        body: {},
+        before: { mfaEnabled: true },
+        after: { mfaEnabled: false },
+      };
+    },
     'POST /sso/providers/:id/status': async () => ({
       path: `/sso/providers/${await make('/sso/providers', { orgId: tenant.orgId, name: 'Old', type: 'oidc' })}/status`,
       body: { status: 'testing' },

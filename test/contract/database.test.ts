@@ -45,8 +45,8 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   sso_providers: { type: 'saml' },
   backup_configs: { provider: 'server' },
   custom_fields: { key: 'asset_tag', type: 'string' },
-  agent_logs: { level: 'info' },
-  device_event_logs: { level: 'info', category: 'system' },
+  diagnostic_logs: { level: 'info' },
+  event_logs: { level: 'info', category: 'system' },
   software_changes: { change: 'installed' },
   device_services: { state: 'running', start_mode: 'automatic' },
   device_service_reports: { manager: 'systemd' },
@@ -73,6 +73,7 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
   notifications: { reason: 'test', severity: 'info' },
   dr_actions: { kind: 'restore', phase: 'main' },
   backup_verification_facts: { verification_type: 'integrity' },
+  fleet_days: { day: '2026-01-31' },
   backup_usage_days: { provider: 'server', day: '2026-01-31' },
   backup_sla_events: { event_type: 'rpo_breach' },
 };
@@ -81,11 +82,12 @@ const SPECIAL: Record<string, Record<string, unknown>> = {
 const NO_UPDATE = new Set([
   'audit_logs',
   'command_transitions',
-  'agent_logs',
-  'device_event_logs',
+  'diagnostic_logs',
+  'event_logs',
   'software_titles',
   'software_changes',
   'device_group_changes',
+  'fleet_days',
   'c2c_consents',
   'dr_pinned_scripts',
   'webhook_events',
@@ -101,6 +103,7 @@ const NO_UPDATE = new Set([
   'device_metric_averages',
   'metric_samples',
   'metric_minutes',
+  'metric_days',
   'metric_quarters',
   'metric_hours',
   'presence_changes',
@@ -237,6 +240,17 @@ describe('the database', () => {
     ).to.equal('device_presence');
   });
 
+  it('knows of every table with partitions by time how long they are, so that they can be created', async () => {
+    const tables = await owner<{ name: string; span: string | null }>(
+      `select c.relname as name, partition_span(c.relname)::text as span
+      from pg_partitioned_table p join pg_class c on c.oid = p.partrelid
+      where c.relnamespace = 'public'::regnamespace and p.partstrat = 'r'`,
+    );
+    expect(tables.length).to.be.greaterThan(5);
+    const unknown = tables.filter(({ span }) => span === null).map(({ name }) => name);
+    expect(unknown, 'a migration that replaces partition_span has to name all tables').to.deep.equal([]);
+  });
+
   it('indexes every table of an organization by it first', async () => {
     const unindexed = await owner<{ name: string }>(
       `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'org_id'
@@ -247,13 +261,17 @@ describe('the database', () => {
     expect(unindexed.map(({ name }) => name)).to.have.members([
       'roles',
       'command_transitions',
-      'agent_logs',
-      'device_event_logs',
+      'diagnostic_logs',
+      'event_logs',
       'metric_samples',
       'metric_minutes',
+      'metric_days',
       'metric_quarters',
       'metric_hours',
       'presence_changes',
+      // Reached by webhook, and by delivery.
+      'webhook_deliveries',
+      'webhook_events',
       // Reached by chain.
       'audit_outbox',
       'audit_logs',

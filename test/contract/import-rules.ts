@@ -56,6 +56,7 @@ const singleFiles: Record<string, Zone> = {
   'src/email-address.ts': 'text',
   'src/nfc.ts': 'text',
   'src/redis-url.ts': 'text',
+  'src/database-url.ts': 'text',
   'knexfile.ts': 'knexfile',
 };
 

@@ -78,12 +78,11 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
     values ($id, '${orgId}', '${deviceId}', 'rpo_breach', $at)`,
   backup_usage_days: ({ orgId }) => `insert into backup_usage_days (org_id, day, provider, bytes, snapshots)
     values ('${orgId}', ($at)::date, 'server', 0, 0)`,
+  fleet_days: ({ orgId }) => `insert into fleet_days (org_id, day) values ('${orgId}', ($at)::date)`,
   c2c_consents: ({ orgId }, userId) => `insert into c2c_consents
       (id, org_id, session_id, display_name, state_hash, nonce, code_verifier, expires_at)
     select $id, '${orgId}', id, 'Aged', $token, 'n', 'v', $at from sessions
     where user_id = '${userId}' and user_agent is null limit 1`,
-  webhook_events: ({ orgId }) => `insert into webhook_events (id, partner_id, org_id, type, data, created_at)
-    select $id, partner_id, id, 'alert.raised', '{}', $at from organizations where id = '${orgId}'`,
   event_log_questions: ({ orgId }) => `insert into event_log_questions
       (id, partner_id, org_id, target, query, at_most_rows, days, ends_at, author_name)
     select $id, partner_id, id, '{"all":true}', '{"name":"System"}', 50, 1, $at, 'Aged'
@@ -142,18 +141,6 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       cols, rows, sealed_key, opened_at, ended_at, end_reason)
     values ($id, '${orgId}', '${deviceId}', '${orgId}', '${userId}', 'Aged', 'aged@example.com', $token, 80, 24, 'x',
       $at, $at, 'closed')`,
-  device_event_logs: ({
-    deviceId,
-    orgId,
-  }) => `insert into device_event_logs (id, device_id, org_id, "timestamp",
-      level, category, source, message, created_at)
-    values ($id, '${deviceId}', '${orgId}', $at, 'info', 'system', 's', 'm', $at)`,
-  agent_logs: ({
-    deviceId,
-    orgId,
-  }) => `insert into agent_logs (id, device_id, org_id, "timestamp", level, component,
-      message, created_at)
-    values ($id, '${deviceId}', '${orgId}', $at, 'info', 'c', 'm', $at)`,
 };
 /** A token is as old as its session, so its session is made first. */
 const ORDER = ['sessions', ...Object.keys(MAKE).filter((table) => table !== 'sessions')];

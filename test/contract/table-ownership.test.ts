@@ -42,7 +42,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   'alert-rules': [
     'alerts',
     'maintenance_members',
-    'device_event_logs',
+    'event_logs',
     'software_changes',
     'device_services',
     'saved_filters',

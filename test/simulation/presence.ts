@@ -1,4 +1,4 @@
-import type { DeviceStore, PresenceRecord, StoredDevice } from '../../src/hub/ports.ts';
+import type { DeviceStore, MisrecordedDevice, PresenceRecord, StoredDevice } from '../../src/hub/ports.ts';
 import type { DeviceSummary } from '../../src/protocol/index.ts';
 import type { SimulatedDatabase } from './database.ts';
 import { ORG_ID, short } from './ledger.ts';
@@ -62,10 +62,13 @@ export class SimulatedPresence {
     });
   }
 
-  outdatedClaims(claims: readonly { deviceId: string; epoch: number }[]): string[] {
-    const isOutdated = ({ deviceId, epoch }: { deviceId: string; epoch: number }) =>
-      (this.rows.get(deviceId)?.epoch ?? 0) > epoch;
-    return claims.filter(isOutdated).map(({ deviceId }) => deviceId);
+  misrecorded(claims: readonly { deviceId: string; epoch: number }[]): MisrecordedDevice[] {
+    return claims.flatMap(({ deviceId, epoch }): MisrecordedDevice[] => {
+      const row = this.rows.get(deviceId);
+      if (row === undefined) return [];
+      if (row.epoch > epoch) return [{ deviceId, difference: 'outdated' }];
+      return row.state === 'connected' ? [] : [{ deviceId, difference: 'disconnected' }];
+    });
   }
 
   greatestEpoch(): number {
@@ -132,7 +135,7 @@ export function storeOf(
     recordConflict: () => run(() => undefined),
     markLost: (nodes) => run(() => presence.markLost(nodes)),
     greatestEpoch: () => run(() => presence.greatestEpoch()),
-    outdatedClaims: (claims) => run(() => presence.outdatedClaims(claims)),
+    misrecorded: (claims) => run(() => presence.misrecorded(claims)),
     askable: (_caller, deviceIds) => run(() => new Map(deviceIds.map((id) => [id, { refusal: undefined }]))),
     found: () => run(() => []),
     summaries: (_caller, _filter, { after }) => run(() => (after === undefined ? presence.all() : [])),

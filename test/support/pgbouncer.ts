@@ -14,6 +14,8 @@ import { skipWithout } from './skip-without.ts';
 export interface TestPooler {
   /** The address of the database through the pooler. */
   through(url: string): string;
+  /** Its console for figures, as any of the roles. */
+  consoleUrl: string;
   stop(): Promise<void>;
 }
 
@@ -21,15 +23,27 @@ export interface PoolerOptions {
   mode: 'transaction' | 'session';
   /** As operators do whose clients send settings that the pooler does not know. */
   ignoresSettings?: boolean;
+  /** Sessions of Postgres for each role and database (default 8). */
+  poolSize?: number;
+  /** Connections that it takes (default 200). */
+  clientsMax?: number;
 }
 
 /** Skips the test where PgBouncer is not installed, and fails there in CI. @param urls  of the roles that use it */
-export async function startPooler(
+export function startPooler(
   test: Context,
   urls: readonly string[],
-  { mode, ignoresSettings = false }: PoolerOptions,
+  options: PoolerOptions,
 ): Promise<TestPooler> {
   skipWithout(test, spawnSync('pgbouncer', ['--version']).status === 0, 'pgbouncer');
+  return runPooler(urls, options);
+}
+
+/** @param urls  of the roles that use it */
+export async function runPooler(
+  urls: readonly string[],
+  { mode, ignoresSettings = false, poolSize = 8, clientsMax = 200 }: PoolerOptions,
+): Promise<TestPooler> {
   const folder = await mkdtemp(path.join(tmpdir(), 'muster-pgbouncer-'));
   const port = await lastingPort();
   const [first = ''] = urls;
@@ -49,8 +63,9 @@ export async function startPooler(
     'auth_type = plain',
     `auth_file = ${path.join(folder, 'users')}`,
     `pool_mode = ${mode}`,
-    'default_pool_size = 8',
-    'max_client_conn = 200',
+    `default_pool_size = ${poolSize}`,
+    `max_client_conn = ${clientsMax}`,
+    `stats_users = ${[...users.keys()].join(',')}`,
     ...(ignoresSettings ? ['ignore_startup_parameters = options'] : []),
   ];
   await writeFile(path.join(folder, 'pgbouncer.ini'), `${settings.join('\n')}\n`);
@@ -72,13 +87,17 @@ export async function startPooler(
       return isUp;
     },
   );
+  const through = (url: string) => {
+    const changed = new URL(url);
+    changed.hostname = '127.0.0.1';
+    changed.port = String(port);
+    return changed.href;
+  };
+  const consoleUrl = new URL(through(first));
+  consoleUrl.pathname = '/pgbouncer';
   return {
-    through(url) {
-      const changed = new URL(url);
-      changed.hostname = '127.0.0.1';
-      changed.port = String(port);
-      return changed.href;
-    },
+    through,
+    consoleUrl: consoleUrl.href,
     async stop() {
       process.removeListener('exit', killOnExit);
       const ended = once(child, 'exit');

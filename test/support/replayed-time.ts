@@ -11,6 +11,8 @@ export interface ReplayedTime {
   now(): number;
   /** Time goes on to this moment. */
   moveTo(at: number): Promise<void>;
+  /** Runs a statement as the owner, at that time, in the session that moves it: a replay asks often, and one message is enough. */
+  sql<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
   /** The process has the time of the machine again. */
   end(): Promise<void>;
 }
@@ -38,6 +40,9 @@ export async function replayTime(database: TestDatabase, startsAt: number): Prom
         text: 'update time_of_test.moment set at = to_timestamp($1::float8 / 1000)',
         values: [at],
       });
+    },
+    async sql<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []) {
+      return (await session.query<Row>(text, values)).rows;
     },
     async end() {
       clock.takeTimeFrom(former);

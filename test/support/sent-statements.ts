@@ -1,8 +1,9 @@
 import pg from 'pg';
+import { QUESTIONS_OF_CONNECTIONS } from '../../src/platform/db/primary.ts';
 
 /**
  * What is sent over the connections of an application's name meanwhile, past whatever library: the texts of its
- * messages, in order.
+ * messages, in order. What a new connection is asked is left out, because any statement may need one.
  * @param work  is given those that were sent until now
  */
 export async function sentStatements(
@@ -18,9 +19,9 @@ export async function sentStatements(
     ...real,
     value(this: { connectionParameters: { application_name: string } }, ...args: unknown[]) {
       const [message] = args as [string | { text: string }];
-      if (applications.includes(this.connectionParameters.application_name)) {
-        sent.push(typeof message === 'string' ? message : message.text);
-      }
+      const text = typeof message === 'string' ? message : message.text;
+      const isOfApplication = applications.includes(this.connectionParameters.application_name);
+      if (isOfApplication && !QUESTIONS_OF_CONNECTIONS.includes(text)) sent.push(text);
       return query.apply(this, args);
     },
   });

@@ -78,7 +78,7 @@ export const TEST_JWT_SECRET = 'a-secret-that-only-tests-sign-with';
  * Recurring jobs go by the time of the database, which no test moves: at a full minute or hour of the real time they would
  * join what a test counts. A test that asks for one sets its `next_at`.
  */
-const NEVER_DUE = `
+export const NEVER_DUE = `
   create function never_due() returns trigger language plpgsql as $$ begin new.next_at := 'infinity'; return new; end $$;
   create trigger never_due before insert on job_schedules for each row execute function never_due()`;
 

@@ -97,6 +97,8 @@ export interface WatcherCommands {
 export interface WatchOrder {
   port: number;
   count: number;
+  /** An access token; any text if the server does not check it. */
+  token?: string;
 }
 interface Seen {
   frames: number;

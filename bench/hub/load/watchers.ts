@@ -6,7 +6,6 @@ import type { WatcherCommand, WatcherCommands, WatchOrder } from './load-process
 /** A process with many dashboards, each of which subscribes to all devices and reads what it receives. */
 
 const NAMESPACE = '/dashboard,';
-const CONNECT = textFrame(`40${NAMESPACE}{"token":"any"}`);
 const SUBSCRIBE = textFrame(`42${NAMESPACE}1["devices:subscribe",{}]`);
 const PONG = textFrame('3');
 const OPENED = '0';
@@ -26,7 +25,7 @@ let delays: number[] = [];
 let closed = 0;
 const clients: WebSocketClient[] = [];
 
-function open(port: number, index: number, done: () => void): void {
+function open({ port, token = 'any' }: WatchOrder, index: number, done: () => void): void {
   const looks = index % LOOKS_CLOSELY === 0;
   const client = new WebSocketClient({ port, path: `${HUB_PATH}/?EIO=4&transport=websocket` }, '127.0.0.1', {
     opened: () => {},
@@ -41,7 +40,7 @@ function open(port: number, index: number, done: () => void): void {
       } else if (head === PING) self.send(PONG);
       else if (head.startsWith(SUBSCRIBED)) done();
       else if (head.startsWith(CONNECTED)) self.send(SUBSCRIBE);
-      else if (head.startsWith(OPENED)) self.send(CONNECT);
+      else if (head.startsWith(OPENED)) self.send(textFrame(`40${NAMESPACE}${JSON.stringify({ token })}`));
       else throw new Error(`A dashboard got ${bytes.toString('utf8', start, Math.min(end, start + 200))}`);
     },
   });
@@ -56,9 +55,9 @@ function note(text: string): void {
   }
 }
 
-async function watch({ port, count }: WatchOrder): Promise<{ watching: number }> {
-  for (let index = 0; index < count; index++) {
-    await new Promise<void>((done) => open(port, index, done));
+async function watch(order: WatchOrder): Promise<{ watching: number }> {
+  for (let index = 0; index < order.count; index++) {
+    await new Promise<void>((done) => open(order, index, done));
     watching += 1;
   }
   return { watching };

@@ -14,7 +14,7 @@ export const NO_STORE: DeviceStore = {
   recordConflict: async () => {},
   markLost: async () => [],
   greatestEpoch: async () => 0,
-  outdatedClaims: async () => [],
+  misrecorded: async () => [],
   askable: async (_caller, deviceIds) => new Map(deviceIds.map((id) => [id, { refusal: undefined }])),
   found: async () => [],
   summaries: async () => [],

@@ -1,5 +1,6 @@
-import { databaseNow, serverVersion } from '../installation.queries.ts';
+import { commitSettings, databaseNow, serverVersion } from '../installation.queries.ts';
 import { clock, DAY_MS } from '../../clock.ts';
+import { serversOf } from '../../database-url.ts';
 import { SEALED_COLUMNS } from '../../features/sealed-columns.ts';
 import { auditState, SigningKeys, lastVerifications, lastOperatorEntry } from '../../features/audit/index.ts';
 import { migrationState } from '../../platform/db/migrations.ts';
@@ -115,6 +116,24 @@ function isBehind(version: string, promoted: string | undefined): boolean {
   // Versions that cannot be parsed were built manually.
   return has !== undefined && wanted !== undefined && compareVersions(has, wanted) < 0;
 }
+
+/** Whether what was acknowledged outlives a failover. Standbys behind one address are not known here. */
+export const failoverCheck = (db: Db, databaseUrl: string): Check => ({
+  name: 'failover',
+  async run() {
+    const servers = serversOf(databaseUrl).length;
+    const { standbys, commit } = await commitSettings(db);
+    const isConfirmed = standbys.trim() !== '' && !['off', 'local'].includes(commit);
+    if (isConfirmed) return ok(`Commits wait for a standby (synchronous_standby_names = ${standbys}).`);
+    if (servers === 1) return skipped('DATABASE_URL names one server, and commits wait for no standby.');
+    const why =
+      standbys.trim() === '' ? 'synchronous_standby_names is empty' : `synchronous_commit is ${commit}`;
+    return warning(
+      `DATABASE_URL names ${servers} servers, and commits wait for no standby: ${why}. A failover may lose what was acknowledged just before it.`,
+      "On the primary, set synchronous_standby_names, such as 'ANY 1 (one, two)', and synchronous_commit to on.",
+    );
+  },
+});
 
 const OLDEST_POSTGRES = 15;
 /** Tokens, leases and schedules compare times of the server with times of the database. */

@@ -14,7 +14,13 @@ import {
   isSound,
   reportText,
 } from './check.ts';
-import { agentChecks, databaseChecks, verificationCheck, backupCheck } from './database-checks.ts';
+import {
+  agentChecks,
+  backupCheck,
+  databaseChecks,
+  failoverCheck,
+  verificationCheck,
+} from './database-checks.ts';
 import { configurationFindings, diskChecks, engineCheck, mailCheck, redisCheck } from './local-checks.ts';
 import { outsideChecks } from './outside-checks.ts';
 
@@ -107,6 +113,7 @@ async function throughAccess(access: InstallationAccess, options: DoctorOptions)
     const inside = [
       checks.isolation,
       checks.migrations,
+      failoverCheck(db, access.database.appUrl),
       checks.clock,
       checks.keys,
       checks.jobs,

@@ -49,7 +49,7 @@ export async function act(
   const targets = await targetsOf(profile, names, conditions);
   if (options.dryRun === true) return dryRun(output, targets, planned.does);
   const isAsked = targets.length > 1 || planned.isGrave?.(targets) === true;
-  if (isAsked && options.yes !== true) await confirm(io, targets, planned.does);
+  if (isAsked && options.yes !== true) await confirm(io, hostnamesOf(targets), planned.does);
   return interruptible(io, async (interrupted) => {
     const outcomes = await outcomesOf(targets, planned, () => interrupted.aborted || output.unread.aborted);
     report(output, targets, outcomes);
@@ -73,12 +73,14 @@ export function dryRun(output: Output, targets: readonly Target[], does: string)
 /** How many devices a remark or a question names. */
 export const NAMES_MAX = 20;
 
-/** Throws unless the user agrees. Without a terminal nobody is there to ask. */
-export async function confirm(io: CommandIo, targets: readonly Target[], does: string): Promise<void> {
-  const names = targets.slice(0, NAMES_MAX).map(({ hostname }) => hostname);
-  const more = targets.length - names.length;
-  const list = `${names.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
-  const question = `${devices(targets.length)} will be ${does}`;
+/**
+ * Throws unless the user agrees. Without a terminal nobody is there to ask.
+ * @param hostnames  of all devices that would be changed
+ */
+export async function confirm(io: CommandIo, hostnames: readonly string[], does: string): Promise<void> {
+  const more = hostnames.length - NAMES_MAX;
+  const list = `${hostnames.slice(0, NAMES_MAX).join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
+  const question = `${devices(hostnames.length)} will be ${does}`;
   try {
     const answer = await ask(io, visible(`${question}: ${list}. Go on? [y/N] `));
     if (/^\s*y(es)?\s*$/i.test(answer)) return;
@@ -94,6 +96,8 @@ export async function confirm(io: CommandIo, targets: readonly Target[], does: s
   }
   throw new RemoteFailure(EXIT.failed, 'Nothing was changed.');
 }
+
+export const hostnamesOf = (targets: readonly Target[]): string[] => targets.map(({ hostname }) => hostname);
 
 export const devices = (count: number): string => (count === 1 ? '1 device' : `${count} devices`);
 

@@ -83,6 +83,10 @@ name: string
 kind: "command"
 type: string
 scriptName: (string | null)
+/**
+ * The script run that the command is part of.
+ */
+runId: (string | null)
 status: ("queued" | "dispatched" | "accepted" | "running" | "succeeded" | "failed" | "cancelled" | "timed_out" | "expired")
 } | {
 /**
@@ -199,6 +203,37 @@ name: string
 } | null)
 kind: "terminal"
 reason: (string | null)
+} | {
+/**
+ * Unique within its kind. The id of the record, if there is one.
+ */
+id: string
+/**
+ * When it happened or began.
+ */
+at: string
+/**
+ * When it ended; null if it has not, or takes no time.
+ */
+endedAt: (string | null)
+/**
+ * The person who caused it; null if none did.
+ */
+by: ({
+id: (string | null)
+/**
+ * The present name, or the one of that time if the person is not known any more.
+ */
+name: string
+} | null)
+kind: "group"
+groupId: string
+groupName: string
+change: ("joined" | "left")
+/**
+ * filter_match and filter_unmatch: the device changed and now does, or does not, match the filter.
+ */
+reason: ("manual" | "group_created" | "filter_match" | "filter_unmatch" | "filter_changed" | "device_moved" | "device_decommissioned")
 } | {
 /**
  * Unique within its kind. The id of the record, if there is one.
@@ -1732,6 +1767,15 @@ orgAccess?: (("all" | "selected" | "none") | null)
  * Used when orgAccess is selected.
  */
 orgIds?: (string[] | null)
+}
+response: User
+}
+/**
+ * Remove the second factors of a user who has lost them
+ */
+"POST /users/{id}/mfa/reset": {
+params: {
+id: string
 }
 response: User
 }
@@ -3691,7 +3735,7 @@ query: {
  */
 limit?: string
 /**
- * Any of presence, alert, command, backup, upgrade, software, terminal, change, note, separated by commas.
+ * Any of presence, alert, command, backup, upgrade, software, terminal, group, change, note, separated by commas.
  */
 kinds?: string
 /**
@@ -10396,6 +10440,19 @@ success: true
 }
 }
 /**
+ * Read how the fleet has changed from day to day
+ */
+"GET /fleet/trends": {
+query: {
+orgId?: string
+/**
+ * How many days back, today included. Default 30, at most 400.
+ */
+days?: string
+}
+response: FleetTrends
+}
+/**
  * Read the release that runs, and for how long it has run
  */
 "GET /health": {
@@ -10423,7 +10480,7 @@ status: "ok"
 response: {
 status: ("ready" | "not_ready")
 checks: {
-[k: string]: "ok" | "failed" | "unavailable" | "not_configured"
+[k: string]: "ok" | "failed" | "read_only" | "unavailable" | "not_configured"
 }
 }
 }
@@ -11641,7 +11698,7 @@ next: (string | null)
 /**
  * Kinds that the caller may not read.
  */
-hidden: ("presence" | "alert" | "command" | "backup" | "upgrade" | "software" | "terminal" | "change" | "note")[]
+hidden: ("presence" | "alert" | "command" | "backup" | "upgrade" | "software" | "terminal" | "group" | "change" | "note")[]
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -16618,18 +16675,19 @@ isRunning: boolean
 /**
  * Parts that the caller may not read; they are null.
  */
-hidden: ("devices" | "availability" | "alerts" | "backups" | "software" | "upgrades" | "commands" | "people")[]
+hidden: ("devices" | "availability" | "alerts" | "backups" | "cloudBackups" | "software" | "upgrades" | "commands" | "people")[]
 /**
  * Parts whose rows from before this time may have been removed because of their age.
  */
 incomplete: {
-part: ("devices" | "availability" | "alerts" | "backups" | "software" | "upgrades" | "commands" | "people")
+part: ("devices" | "availability" | "alerts" | "backups" | "cloudBackups" | "software" | "upgrades" | "commands" | "people")
 before: string
 }[]
 devices: DeviceReport
 availability: AvailabilityReport
 alerts: (AlertReport | null)
 backups: (BackupReport | null)
+cloudBackups: (CloudBackupReport | null)
 software: SoftwareReport
 upgrades: UpgradeReport
 commands: CommandReport
@@ -16781,6 +16839,48 @@ storedBytes: (number | null)
  * Null if it is not known, which it is for 100 days.
  */
 storedBytesBefore: (number | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "CloudBackupReport".
+ */
+export interface CloudBackupReport {
+/**
+ * Those at the end. What has been removed since is not among them.
+ */
+configurations: number
+/**
+ * Those of which a run in this time has stored all that it should, or a part of it.
+ */
+backedUp: number
+/**
+ * Runs that were begun, by how they stand now.
+ */
+runs: {
+completed: number
+partial: number
+failed: number
+cancelled: number
+open: number
+}
+/**
+ * Restores that were begun, by how they stand now.
+ */
+restores: {
+completed: number
+partial: number
+failed: number
+cancelled: number
+open: number
+}
+/**
+ * Mails, events, contacts and files that the runs have stored for the first time.
+ */
+itemsNew: number
+/**
+ * Those that a run could not store.
+ */
+itemsFailed: number
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema
@@ -16955,6 +17055,48 @@ dueAt: (string | null)
 lastDueAt: (string | null)
 createdAt: string
 updatedAt: string
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "FleetTrends".
+ */
+export interface FleetTrends {
+/**
+ * Days without a count are left out, such as those before the first count of an organization.
+ */
+data: TrendDay[]
+/**
+ * When was last counted; null if that has not happened yet.
+ */
+countedAt: (string | null)
+}
+/**
+ * This interface was referenced by `Api`'s JSON-Schema
+ * via the `definition` "TrendDay".
+ */
+export interface TrendDay {
+/**
+ * A day of UTC. The last one goes on.
+ */
+day: string
+/**
+ * Devices in service at the last count of the day.
+ */
+devices: number
+/**
+ * The most devices that were connected at one of the hourly counts, of each organization.
+ */
+devicesConnected: number
+/**
+ * Alerts that were not resolved at the last count of the day.
+ */
+alertsOpen: (number | null)
+alertsRaised: (number | null)
+/**
+ * Backups of devices that ended with a snapshot.
+ */
+backupsCompleted: (number | null)
+backupsFailed: (number | null)
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

@@ -88,6 +88,9 @@ const theme = createTheme({
     Modal: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
     Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
     Table: { defaultProps: { fz: 'sm' } },
+    // Where a popover holds its side while it is open, Mantine 9 replaces how it is placed twice each time it opens, and
+    // each replacement keeps the one before it in memory, with the elements that were shown.
+    Popover: { defaultProps: { preventPositionChangeWhenVisible: false } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
   },
 });

@@ -41,7 +41,9 @@ export function keepFocus(): void {
     had = target;
     wasDisabled = false;
     around = partsAround(target);
-    before = [target, ...before.filter((each) => each !== target)].slice(0, REMEMBERED);
+    // An element that has gone does not come back, and would keep all that stood around it in memory.
+    const others = before.filter((each) => each !== target && each.isConnected);
+    before = [target, ...others].slice(0, REMEMBERED);
   });
   // After it, the focus may be nowhere.
   document.addEventListener('focusout', () => setTimeout(checkSoon));

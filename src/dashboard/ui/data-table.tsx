@@ -8,13 +8,14 @@ import {
   useRef,
   useState,
   type KeyboardEvent,
-  type RefObject,
   memo,
   type ReactNode,
 } from 'react';
 import styles from './data-table.module.css';
 import { useIsPrinting } from './page.tsx';
+import type { ColumnWindow } from './column-window.ts';
 import { heldOrder, sortRows, type Sort, type SortedRows } from './held-order.ts';
+import { rememberedPlace, sumOf, useColumnWindow, useIsNarrow, useKeptPlace } from './table-frame.ts';
 
 export interface DataColumn<Row> {
   id: string;
@@ -51,8 +52,6 @@ interface Props<Row> {
 const CHECK_WIDTH = 36;
 /** Of its width, a column keeps this share where there is not the room for all. */
 const LEAST = 0.8;
-/** In a narrower frame, each row is a card with a line for each column. */
-const CARDS_BELOW = 560;
 const CARD_LINE = 22;
 const CARD_MARGIN = 14;
 /** Printing more rows would block the browser. */
@@ -66,7 +65,7 @@ const isFreeOfControls = (target: EventTarget | null): boolean =>
   ) === null;
 
 /**
- * A table of any length, of which only the visible rows are drawn. By keyboard: arrows or `j` and `k` move, Home and End
+ * A table of any length and width, of which only the visible rows and columns are drawn. By keyboard: arrows or `j` and `k` move, Home and End
  * jump, Enter opens, Space selects.
  */
 export function DataTable<Row>({
@@ -132,9 +131,10 @@ export function DataTable<Row>({
       columns
         .map(({ width }, place) => `minmax(${width * LEAST}px, ${place === 0 ? '1fr' : `${width}px`})`)
         .join(' ');
-  const minWidth = isOfCards
-    ? 0
-    : columns.reduce((sum, { width }) => sum + width * LEAST, checks === '' ? 0 : CHECK_WIDTH);
+  const leastWidths = useMemo(() => columns.map(({ width }) => width * LEAST), [columns]);
+  const checkWidth = onSelect === undefined ? 0 : CHECK_WIDTH;
+  const drawn = useColumnWindow({ frame, leastWidths, checkWidth, isWhole: isOfCards || isPrinting });
+  const minWidth = isOfCards ? 0 : sumOf(leastWidths) + checkWidth;
 
   /** The row that has the focus with the next frame. A key that comes before it goes on from there. */
   const aim = useRef<number>(undefined);
@@ -180,15 +180,16 @@ export function DataTable<Row>({
     if (key === 'Enter' || aim.current !== undefined) act(key);
     else move(active);
   };
-  const latest = useRef({ onOpen, toggle, actFromOutside });
+  const latest = useRef({ onOpen, toggle, actFromOutside, onSort });
   useLayoutEffect(() => {
-    latest.current = { onOpen, toggle, actFromOutside };
+    latest.current = { onOpen, toggle, actFromOutside, onSort };
   });
   const acts = useMemo(
-    (): RowActs<Row> => ({
+    (): TableActs<Row> => ({
       open: (row) => latest.current.onOpen?.(row),
       toggle: (row) => latest.current.toggle(keyOf(row)),
       activate: setActive,
+      sortBy: (to) => latest.current.onSort?.(to),
     }),
     [keyOf],
   );
@@ -220,7 +221,7 @@ export function DataTable<Row>({
       data-cards={isOfCards || undefined}
       aria-label={label}
       aria-rowcount={placed.length + 1}
-      aria-colcount={columns.length}
+      aria-colcount={columns.length + (onSelect === undefined ? 0 : 1)}
       aria-multiselectable={onSelect !== undefined}
       tabIndex={placed.length === 0 ? 0 : -1}
       onPointerEnter={() => setPointedAt(true)}
@@ -244,9 +245,7 @@ export function DataTable<Row>({
             />
           </div>
         )}
-        {columns.map((column) => (
-          <Heading key={column.id} column={column} sort={sort} onSort={onSort} />
-        ))}
+        <Headings columns={columns} sort={sort} sortBy={onSort === undefined ? undefined : acts.sortBy} />
       </div>
       <div
         className={styles['rows']}
@@ -261,6 +260,7 @@ export function DataTable<Row>({
               key={keyOf(row)}
               row={row}
               columns={columns}
+              drawn={drawn}
               acts={acts}
               place={index}
               start={start}
@@ -277,17 +277,24 @@ export function DataTable<Row>({
   );
 }
 
+interface HeadingsProps<Row> {
+  columns: readonly DataColumn<Row>[];
+  sort: Sort | undefined;
+  /** Absent if the table cannot be sorted. */
+  sortBy: ((sort: Sort) => void) | undefined;
+}
+
+function TableHeadings<Row>({ columns, ...rest }: HeadingsProps<Row>): ReactNode {
+  return columns.map((column) => <Heading key={column.id} column={column} {...rest} />);
+}
+
 function Heading<Row>({
   column,
   sort,
-  onSort,
-}: {
-  column: DataColumn<Row>;
-  sort: Sort | undefined;
-  onSort: ((sort: Sort) => void) | undefined;
-}) {
+  sortBy,
+}: Omit<HeadingsProps<Row>, 'columns'> & { column: DataColumn<Row> }) {
   const name = column.align === 'right' ? `${styles['heading']} ${styles['right']}` : styles['heading'];
-  if (column.value === undefined || onSort === undefined) {
+  if (column.value === undefined || sortBy === undefined) {
     return (
       <div className={name} role="columnheader">
         {column.header}
@@ -304,7 +311,7 @@ function Heading<Row>({
         className={name}
         // The browser does not do it within the header, which stays at the top.
         onFocus={(event) => event.currentTarget.scrollIntoView({ block: 'nearest', inline: 'nearest' })}
-        onClick={() => onSort({ column: column.id, descending: isSorted && !sort.descending })}
+        onClick={() => sortBy({ column: column.id, descending: isSorted && !sort.descending })}
       >
         {column.header}
         {isSorted && <Arrow size={14} aria-hidden />}
@@ -313,32 +320,20 @@ function Heading<Row>({
   );
 }
 
-/** Whether there is not the room for a table of several columns. */
-function useIsNarrow(frame: RefObject<HTMLElement | null>): boolean {
-  const [isNarrow, setNarrow] = useState(false);
-  useLayoutEffect(() => {
-    const { current: element } = frame;
-    if (element === null) return undefined;
-    const look = () => setNarrow(element.clientWidth < CARDS_BELOW);
-    const watcher = new ResizeObserver(look);
-    watcher.observe(element);
-    look();
-    return () => watcher.disconnect();
-  }, [frame]);
-  return isNarrow;
-}
-
-/** The actions on a row. It is the same object for the life of a table, so that rows are not rendered again for it. */
-interface RowActs<Row> {
+/** The actions of a person on the table. It is the same object for the life of a table, so that rows are not rendered again for it. */
+interface TableActs<Row> {
   open: (row: Row) => void;
   toggle: (row: Row) => void;
   activate: (place: number) => void;
+  sortBy: (sort: Sort) => void;
 }
 
 interface RowProps<Row> {
   row: Row;
   columns: readonly DataColumn<Row>[];
-  acts: RowActs<Row>;
+  /** The columns that are drawn. The first one always is, because its link opens the row. */
+  drawn: ColumnWindow;
+  acts: TableActs<Row>;
   place: number;
   /** The distance from the first row, in pixels. */
   start: number;
@@ -355,6 +350,7 @@ interface RowProps<Row> {
 function TableRow<Row>({
   row,
   columns,
+  drawn,
   acts,
   place,
   start,
@@ -388,85 +384,38 @@ function TableRow<Row>({
           />
         </div>
       )}
-      <Cells row={row} columns={columns} />
+      <Cells row={row} columns={columns} drawn={drawn} before={isSelected === undefined ? 0 : 1} />
     </div>
   );
 }
 
+interface CellsProps<Row> extends Pick<RowProps<Row>, 'row' | 'columns' | 'drawn'> {
+  /** How many cells there are before the first column. */
+  before: number;
+}
+
 /** The part that does not change if a row merely moves. */
-function TableCells<Row>({ row, columns }: Pick<RowProps<Row>, 'row' | 'columns'>): ReactNode {
-  return columns.map(({ id, header, cell, align }) => (
-    <div
-      key={id}
-      className={align === 'right' ? `${styles['cell']} ${styles['right']}` : styles['cell']}
-      role="gridcell"
-      data-label={header}
-    >
-      {cell(row)}
-    </div>
-  ));
+function TableCells<Row>({ row, columns, drawn: { from, to }, before }: CellsProps<Row>): ReactNode {
+  return columns.map(({ id, header, cell, align }, place) => {
+    if (place > 0 && (place < from || place >= to)) return null;
+    const column = before + place + 1;
+    return (
+      <div
+        key={id}
+        className={align === 'right' ? `${styles['cell']} ${styles['right']}` : styles['cell']}
+        role="gridcell"
+        aria-colindex={column}
+        data-label={header}
+        // The cells after it follow by themselves.
+        {...(place === from && from > 1 ? { style: { gridColumnStart: column } } : {})}
+      >
+        {cell(row)}
+      </div>
+    );
+  });
 }
 
 // `memo` forgets type parameters.
+const Headings = memo(TableHeadings) as typeof TableHeadings;
 const Cells = memo(TableCells) as typeof TableCells;
 const MemoizedRow = memo(TableRow) as typeof TableRow;
-
-/** Where a table was scrolled to, by the visit of its page, as long as this tab of the browser is open. */
-interface Place {
-  top: number;
-  active: number;
-}
-
-/** Visits that are further back are forgotten. */
-const VISITS_MAX = 50;
-const places = new Map<string, Place>();
-
-const rememberedPlace = (visit: string | undefined): Place | undefined =>
-  visit === undefined ? undefined : places.get(visit);
-
-function remember(visit: string, place: Place): void {
-  places.delete(visit);
-  places.set(visit, place);
-  const [oldest] = places.keys();
-  if (places.size > VISITS_MAX && oldest !== undefined) places.delete(oldest);
-}
-
-/** Keeps the place while it changes, and goes back to it once enough rows have arrived. */
-function useKeptPlace({
-  visit,
-  frame,
-  active,
-  height,
-}: {
-  visit: string | undefined;
-  frame: RefObject<HTMLElement | null>;
-  active: number;
-  /** The height of all rows together. */
-  height: number;
-}): void {
-  const wanted = useRef(rememberedPlace(visit)?.top);
-  useLayoutEffect(() => {
-    const { current: element } = frame;
-    if (element === null || wanted.current === undefined) return;
-    // Rows still arrive.
-    if (height < wanted.current) return;
-    element.scrollTo({ top: wanted.current });
-    wanted.current = undefined;
-  }, [frame, height]);
-  useEffect(() => {
-    const { current: element } = frame;
-    if (element === null || visit === undefined) return undefined;
-    const keep = () => remember(visit, { top: wanted.current ?? element.scrollTop, active });
-    // The user scrolled: the position is theirs from now on.
-    const forget = () => {
-      wanted.current = undefined;
-    };
-    keep();
-    element.addEventListener('scroll', keep, { passive: true });
-    element.addEventListener('wheel', forget, { passive: true });
-    return () => {
-      element.removeEventListener('scroll', keep);
-      element.removeEventListener('wheel', forget);
-    };
-  }, [visit, frame, active]);
-}

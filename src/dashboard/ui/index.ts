@@ -23,7 +23,7 @@ export { Done, Notice, PartNote } from './notes.tsx';
 export { focusOnArrival, Page, type PageProps, Panel, useIsPrinting } from './page.tsx';
 export { NameCell, PagedTable, TwoLines, type Column } from './paged-table.tsx';
 export { useRemembered } from './remembered.ts';
-export { SavedViews, ViewsMenu } from './saved-views.tsx';
+export { SavedViews } from './saved-views.tsx';
 export { asError, Empty, Failure, Forbidden, Loaded, Loading } from './states.tsx';
 export {
   DeviceStatusBadge,

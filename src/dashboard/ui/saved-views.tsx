@@ -21,10 +21,16 @@ const EarlierViews = z.array(EarlierView);
 export function SavedViews({
   name: list,
   current,
+  hint = 'A view keeps what is chosen here under a name.',
+  canSave = true,
   onOpen,
 }: {
   name: string;
   current: object;
+  /** Stands in place of views, until there is one. */
+  hint?: string;
+  /** False where nothing is chosen that could be kept. */
+  canSave?: boolean;
   onOpen: (search: Record<string, unknown>) => void;
 }) {
   const { user } = useMe();
@@ -61,15 +67,9 @@ export function SavedViews({
   const views = known ?? [];
   return (
     <ViewsMenu
-      views={views.map((view) => ({
-        ...view,
-        // A colleague may have used the same name.
-        key: view.id,
-        isFixed: !view.isOwn,
-        remark: remarkOf(view),
-      }))}
-      hint="A view keeps what is chosen here under a name."
-      canShare
+      views={views}
+      hint={hint}
+      canSave={canSave}
       onShow={() => setOpened(true)}
       failure={save.error ?? change.error ?? remove.error ?? query.error}
       onOpen={({ search }) => onOpen(search)}
@@ -85,48 +85,38 @@ export function SavedViews({
   );
 }
 
-function remarkOf({ isOwn, isShared, ownerName }: SavedView): string | undefined {
-  if (!isOwn) return `Shared by ${ownerName}`;
-  return isShared ? 'Shared with your colleagues' : undefined;
+function Remark({ view: { isOwn, isShared, ownerName } }: { view: SavedView }) {
+  if (isOwn && !isShared) return null;
+  return (
+    <Text size="xs" span>
+      {isOwn ? 'Shared with your colleagues' : `Shared by ${ownerName}`}
+    </Text>
+  );
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-interface NamedView {
-  name: string;
-  /** What tells views of one name apart. Default: the name. */
-  key?: string;
-  /** It cannot be removed or replaced here. */
-  isFixed?: boolean;
-  remark?: string | undefined;
-}
-
 /** A button with names for what is chosen on a page, each of which leads to it, and a field for another one. */
-export function ViewsMenu<Named extends NamedView>({
+function ViewsMenu({
   views,
   hint,
-  canSave = true,
-  canShare = false,
-  failure = null,
+  canSave,
+  failure,
   onShow,
   onOpen,
   onSave,
   onRemove,
 }: {
-  views: readonly Named[];
-  /** Stands in place of views, until there is one. */
+  views: readonly SavedView[];
   hint: string;
-  /** False where nothing is chosen that could be kept. */
-  canSave?: boolean;
-  /** Offers to share a view with colleagues. */
-  canShare?: boolean;
+  canSave: boolean;
   /** Why the last change failed. */
-  failure?: Error | null;
+  failure: Error | null;
   /** Called when the views are about to be shown. */
-  onShow?: () => void;
-  onOpen: (view: Named) => void;
+  onShow: () => void;
+  onOpen: (view: SavedView) => void;
   onSave: (name: string, isShared: boolean) => void;
-  onRemove: (view: Named) => void;
+  onRemove: (view: SavedView) => void;
 }) {
   const [name, setName] = useState('');
   const [isShared, setShared] = useState(false);
@@ -145,7 +135,7 @@ export function ViewsMenu<Named extends NamedView>({
           variant="default"
           leftSection={<IconBookmark size={14} aria-hidden />}
           onClick={() => {
-            if (!isOpen) onShow?.();
+            if (!isOpen) onShow();
             setOpen(!isOpen);
           }}
         >
@@ -159,7 +149,7 @@ export function ViewsMenu<Named extends NamedView>({
           </Text>
         )}
         {views.map((view) => (
-          <Group key={view.key ?? view.name} gap={0} wrap="nowrap">
+          <Group key={view.id} gap={0} wrap="nowrap">
             <Button
               variant="subtle"
               color="gray"
@@ -172,14 +162,10 @@ export function ViewsMenu<Named extends NamedView>({
             >
               <Stack gap={0} align="flex-start">
                 {view.name}
-                {view.remark !== undefined && (
-                  <Text size="xs" span>
-                    {view.remark}
-                  </Text>
-                )}
+                <Remark view={view} />
               </Stack>
             </Button>
-            {view.isFixed !== true && (
+            {view.isOwn && (
               <ActionIcon
                 variant="subtle"
                 color="gray"
@@ -208,10 +194,10 @@ export function ViewsMenu<Named extends NamedView>({
               onChange={(event) => setName(event.currentTarget.value)}
             />
             <Button type="submit" disabled={wanted === '' || !canSave}>
-              {views.some((view) => view.isFixed !== true && isSame(view.name, wanted)) ? 'Replace' : 'Save'}
+              {views.some((view) => view.isOwn && isSame(view.name, wanted)) ? 'Replace' : 'Save'}
             </Button>
           </Group>
-          {canShare && wanted !== '' && (
+          {wanted !== '' && (
             <Checkbox
               mt="xs"
               size="xs"

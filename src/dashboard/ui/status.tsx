@@ -79,17 +79,17 @@ const DEVICE: Record<DeviceStatus, { tone: Tone; icon: Icon }> = {
 
 const REASONS: Record<Presence['reason'], string> = {
   connected: 'connected',
-  heartbeat_missed: 'stopped answering while its connection was open',
-  socket_closed: 'closed its connection',
+  heartbeat_missed: 'stopped answering (as without power or network)',
+  socket_closed: 'closed its connection (as when it shuts down)',
   node_lost: 'was connected to a server that went away',
   updating: 'is installing an update',
   never_seen: 'was never seen',
 };
 
-/** Why a device is in its state: "closed its connection". */
+/** Why a device is in its state: "closed its connection (as when it shuts down)". */
 export const reasonText = ({ reason }: Pick<Presence, 'reason'>): string => REASONS[reason];
 
-/** Why a device is in its state, and since when: "closed its connection, since 12:04". */
+/** Why a device is in its state, and since when: "stopped answering (as without power or network), since 12:04". */
 export const presenceText = ({ reason, since }: Presence): string =>
   `${REASONS[reason]}, since ${formatTime(new Date(since))}`;
 

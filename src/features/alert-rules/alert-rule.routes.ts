@@ -59,7 +59,7 @@ export const alertRuleRoutes: RouteGroup = {
       path: '/alert-rules/preview',
       summary: 'Show which alerts a rule would have raised in the last seven days',
       description:
-        'The rule is evaluated alone, on what the server has stored, for the devices that it covers now, and by the times at which things happened. Really, an alert is raised by the first round after the server was told; a cause that ends and returns before a round sees the end is one alert; one that returns within an hour after its alert was resolved is counted in that alert. Maintenance windows, other rules and outages of the server are not considered. Devices whose agents send no samples have no figures to look at.',
+        'The rule is evaluated alone, on what the server has stored, for the devices that it covers now as if it always had, and by the times at which things happened. Really, an alert is raised by the first round after the server was told; a cause that ends and returns before a round sees the end is one alert, and no cooldown begins; one that returns within an hour after its alert was resolved is counted in that alert. Not considered are maintenance windows, other rules, outages of the server, and times in which a device was out of service, in another organization, or outside of the groups and filters of the target. Devices whose agents send no samples have no figures to look at, and figures of a device whose clock was wrong are where that clock has put them; those that were refused, because it was more than five minutes ahead, are missing, and after a quarter of an hour its heartbeats were judged instead.',
       access: READ,
       cost: 'expensive',
       transaction: false,

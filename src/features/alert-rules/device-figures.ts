@@ -1,5 +1,12 @@
 import type { Metrics } from '../../protocol/index.ts';
-import { type Figures, figuresOf, type RuleMetricName, type TimedSeries } from './rule-metrics.ts';
+import {
+  type Extreme,
+  extremeOf,
+  type Figures,
+  figuresOf,
+  type RuleMetricName,
+  type TimedSeries,
+} from './rule-metrics.ts';
 
 /** The figures that came from one device together. Pure. */
 export interface DeviceFigures {
@@ -10,23 +17,14 @@ export interface DeviceFigures {
   readonly span: { first: number; last: number };
   /** Each with at least one point; undefined if the device says nothing about the metric. */
   of(metric: RuleMetricName): readonly Figures[] | undefined;
-  /** The least and the greatest figure of a metric, a little wider where that is cheaper. */
-  rangeOf(metric: RuleMetricName): Range | undefined;
+  /** The least or the greatest figure of a metric, or what lies beyond it where that is cheaper to find. */
+  extremeOf(metric: RuleMetricName, extreme: Extreme): number | undefined;
 }
-
-interface Range {
-  min: number;
-  max: number;
-}
-
-/** More than storing a figure changes it, as a part of it. */
-const ROUNDING = 0.01;
 
 /** Samples. */
 export class SampledFigures implements DeviceFigures {
   readonly orgId: string;
   readonly namesVolumes = true;
-  readonly span: { first: number; last: number };
   readonly #stretches: readonly TimedSeries[];
   #known: Map<RuleMetricName, readonly Figures[] | undefined> | undefined;
 
@@ -34,14 +32,18 @@ export class SampledFigures implements DeviceFigures {
   constructor(orgId: string, stretches: readonly TimedSeries[]) {
     this.orgId = orgId;
     this.#stretches = stretches;
-    let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    for (const { beginsAt, stepSeconds, series } of stretches) {
+  }
+
+  get span(): { first: number; last: number } {
+    let first = Number.POSITIVE_INFINITY;
+    let last = Number.NEGATIVE_INFINITY;
+    for (const { beginsAt, stepSeconds, series } of this.#stretches) {
       for (const { slots } of series) {
         first = Math.min(first, beginsAt + (slots[0] ?? 0) * stepSeconds * 1000);
         last = Math.max(last, beginsAt + (slots.at(-1) ?? 0) * stepSeconds * 1000);
       }
     }
-    this.span = { first, last };
+    return { first, last };
   }
 
   /** With further samples of the device. */
@@ -53,21 +55,8 @@ export class SampledFigures implements DeviceFigures {
     );
   }
 
-  /** Most devices are within all thresholds, so this makes no lists. */
-  rangeOf(metric: RuleMetricName): Range | undefined {
-    if (metric === 'diskPercent' || metric === 'diskFreeBytes') return rangeOfFigures(this.of(metric));
-    let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    for (const { series } of this.#stretches) {
-      for (const one of series) {
-        if (one.metric !== metric) continue;
-        for (const value of one.avg) {
-          if (value < min) min = value;
-          if (value > max) max = value;
-        }
-      }
-    }
-    const slack = ROUNDING + max * ROUNDING;
-    return min > max ? undefined : { min: min - slack, max: max + slack };
+  extremeOf(metric: RuleMetricName, extreme: Extreme): number | undefined {
+    return extremeOf(metric, extreme, this.#stretches);
   }
 
   of(metric: RuleMetricName): readonly Figures[] | undefined {
@@ -91,18 +80,6 @@ export class SampledFigures implements DeviceFigures {
   }
 }
 
-function rangeOfFigures(figures: readonly Figures[] | undefined): Range | undefined {
-  if (figures === undefined) return undefined;
-  let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const { points } of figures) {
-    for (const { value } of points) {
-      if (value < min) min = value;
-      if (value > max) max = value;
-    }
-  }
-  return { min, max };
-}
-
 /** The figures of a heartbeat. */
 export class HeardFigures implements DeviceFigures {
   readonly orgId: string;
@@ -116,12 +93,15 @@ export class HeardFigures implements DeviceFigures {
     this.#metrics = metrics;
   }
 
-  rangeOf(metric: RuleMetricName): Range | undefined {
-    return rangeOfFigures(this.of(metric));
+  extremeOf(metric: RuleMetricName): number | undefined {
+    return isHeard(metric) ? this.#metrics[metric] : undefined;
   }
 
   of(metric: RuleMetricName): readonly Figures[] | undefined {
-    if (metric !== 'cpuPercent' && metric !== 'ramPercent' && metric !== 'diskPercent') return undefined;
+    if (!isHeard(metric)) return undefined;
     return [{ label: '', points: [{ at: this.span.last, value: this.#metrics[metric] }] }];
   }
 }
+
+const isHeard = (metric: RuleMetricName): metric is 'cpuPercent' | 'ramPercent' | 'diskPercent' =>
+  metric === 'cpuPercent' || metric === 'ramPercent' || metric === 'diskPercent';

@@ -1,6 +1,6 @@
 import { type Coverage, coverageBindings, covered, type Session } from './round-parts.queries.ts';
 
-/** Rules about events. A trigger of `device_event_logs` notes which events fit a rule, and rounds count them. */
+/** Rules about events. A trigger of `event_logs` notes which events fit a rule, and rounds count them. */
 
 /** The number of rules and devices whose events one round counts: what others have waits for the next. */
 const CHECKS_OF_ORGANIZATION = 20;
@@ -37,7 +37,7 @@ export async function countEvents(tx: Session, coverage: Coverage): Promise<void
             min(e."timestamp") over recent as since
           from (
             select l."timestamp", l.source, l.message from (
-              select * from device_event_logs l
+              select * from event_logs l
               where l.org_id = d.org_id and l.device_id = d.device_id and l."timestamp" >= d.earliest - d.within
               order by l."timestamp" desc limit ${EVENTS_READ}
             ) l

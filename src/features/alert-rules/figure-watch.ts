@@ -2,7 +2,8 @@ import { clock, MINUTE_MS } from '../../clock.ts';
 import type { PresenceRecord } from '../../hub/ports.ts';
 import { groupedBy } from '../../platform/grouped-by.ts';
 import type { Db } from '../../platform/db/pool.ts';
-import { withSystemStatement } from '../../platform/db/transaction.ts';
+import { arrayLiteral } from '../../platform/db/statement.ts';
+import { withSystemStatement, withSystemStatements } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../protocol/index.ts';
 import { type DeviceFigures, HeardFigures, SampledFigures } from './device-figures.ts';
@@ -16,8 +17,8 @@ import {
 } from './match.queries.ts';
 import { BREAK_MS, followFigures, type Match } from './metric-match.ts';
 import type { RuleBook } from './rule-book.ts';
-import { type Figures, ruleMetric, type TimedSeries } from './rule-metrics.ts';
-import type { MetricRule } from './rule-set.ts';
+import { type Figures, isBeyond, isCleared, ruleMetric, type TimedSeries } from './rule-metrics.ts';
+import type { MetricRule, RuleSet } from './rule-set.ts';
 
 /** Devices that send samples do so each five minutes at most. Others are judged by their heartbeats. */
 const SAMPLES_COUNT_MS = 15 * MINUTE_MS;
@@ -44,14 +45,6 @@ interface Parts {
   firstSamplesMs?: number;
 }
 
-/** What this server remembers of a device. It may be forgotten at any time. */
-interface Remembered {
-  /** When it sent samples, by monotonic time. */
-  sampledAt: number | undefined;
-  /** When its last figures were taken. */
-  lastAt: number;
-}
-
 /**
  * Compares the figures that devices report with the rules about metrics, and stores on which devices a condition is met.
  * What is stored is enough: how long a figure is beyond its threshold survives a restart, and a device that connects to
@@ -59,7 +52,10 @@ interface Remembered {
  */
 export class FigureWatch {
   readonly #parts: Parts;
-  readonly #remembered = new Map<string, Remembered>();
+  /** When devices sent samples, by monotonic time. What this server remembers of devices may be forgotten at any time. */
+  readonly #sampledAt = new Map<string, number>();
+  /** When the last figures were taken of the devices on which a condition is met or begins to be. */
+  readonly #lastAt = new Map<string, number>();
   #forgottenAt = clock.monotonic();
   /** The devices that are heard without samples: since when, and when last, by monotonic time. */
   readonly #withoutSamples = new Map<string, { since: number; lastAt: number }>();
@@ -76,7 +72,7 @@ export class FigureWatch {
   async sampled(devices: readonly SampledDevice[]): Promise<void> {
     const figures = new Map<string, SampledFigures>();
     for (const { deviceId, orgId, stretches } of devices) {
-      this.#withoutSamples.delete(deviceId);
+      if (this.#withoutSamples.size > 0) this.#withoutSamples.delete(deviceId);
       const known = figures.get(deviceId);
       figures.set(deviceId, known?.and(stretches) ?? new SampledFigures(orgId, stretches));
     }
@@ -86,10 +82,12 @@ export class FigureWatch {
   /** Compares the figures of heartbeats, for devices that send no samples. Returns at once. */
   heard(records: readonly HeardRecord[]): void {
     const at = clock.now();
+    const now = clock.monotonic();
     for (const { deviceId, metrics, presence } of records) {
       // The end of a connection is recorded with the figures of the last heartbeat.
       if (metrics === null || presence?.state === 'disconnected') continue;
-      if (!this.#maySample(deviceId)) this.#heard.set(deviceId, { at, metrics });
+      const isBack = presence?.state === 'connected';
+      if (!this.#maySample(deviceId, now, isBack)) this.#heard.set(deviceId, { at, metrics });
     }
     if (this.#isFollowing || this.#heard.size === 0) return;
     this.#isFollowing = true;
@@ -101,12 +99,15 @@ export class FigureWatch {
   /**
    * Whether the device sends samples, or has not been heard for long enough to know. The figure of a heartbeat is of an
    * instant; beside averages of minutes it would raise what no history shows.
+   * @param isBack  it has just connected: the time in which it was away is none in which it sent no samples
    */
-  #maySample(deviceId: string): boolean {
-    const now = clock.monotonic();
-    const sampledAt = this.#remembered.get(deviceId)?.sampledAt;
+  #maySample(deviceId: string, now: number, isBack: boolean): boolean {
+    const sampledAt = this.#sampledAt.get(deviceId);
     if (sampledAt !== undefined && now - sampledAt <= SAMPLES_COUNT_MS) return true;
-    const since = this.#withoutSamples.get(deviceId)?.since ?? sampledAt ?? now;
+    const heard = this.#withoutSamples.get(deviceId);
+    const heardSince =
+      heard !== undefined && now - heard.lastAt <= SAMPLES_COUNT_MS ? heard.since : undefined;
+    const since = heardSince ?? (isBack ? now : (sampledAt ?? now));
     this.#withoutSamples.set(deviceId, { since, lastAt: now });
     return now - since < (this.#parts.firstSamplesMs ?? SAMPLES_COUNT_MS);
   }
@@ -146,38 +147,46 @@ export class FigureWatch {
     const { db, log } = this.#parts;
     if (figures.size === 0) return;
     this.#forget();
+    const read = { ...READ_MATCHES, values: [arrayLiteral([...figures.keys()])] };
     try {
-      const rows = await withSystemStatement<DeviceMatch>(
-        db,
-        'read which conditions are met on devices',
-        { ...READ_MATCHES, values: [[...figures.keys()]] },
-        () => true,
-      );
-      const matches = groupedBy(rows ?? [], ({ deviceId }) => deviceId);
-      const changes: MatchChange[] = [];
-      for (const [deviceId, device] of figures) {
-        changes.push(...this.#changesOf(deviceId, device, matches.get(deviceId) ?? []));
-        this.#remembered.set(deviceId, {
-          sampledAt: sampledAt ?? this.#remembered.get(deviceId)?.sampledAt,
-          lastAt: device.span.last,
-        });
-      }
-      if (changes.length === 0) return;
-      await withSystemStatement(
-        db,
-        'write which conditions are met on devices',
-        { ...WRITE_MATCHES, values: matchValues(changes) },
-        () => true,
-      );
+      await withSystemStatements(db, 'compare figures with the conditions of rules', async (run) => {
+        const changes = this.#compare(figures, await run<DeviceMatch>(read), sampledAt);
+        if (changes.length > 0) await run({ ...WRITE_MATCHES, values: matchValues(changes) });
+      });
     } catch (error) {
       log.warn({ err: error, devices: figures.size }, 'alerts.figures_not_compared');
     }
   }
 
-  #changesOf(deviceId: string, device: DeviceFigures, rows: readonly DeviceMatch[]): MatchChange[] {
-    const rules = this.#parts.book.metricRulesOf(device.orgId);
-    const beyond = rules.beyond((metric) => device.rangeOf(metric));
-    if (beyond.length === 0 && rows.length === 0) return [];
+  #compare(
+    figures: ReadonlyMap<string, DeviceFigures>,
+    rows: readonly DeviceMatch[],
+    sampledAt: number | undefined,
+  ): MatchChange[] {
+    const { book } = this.#parts;
+    const matches = groupedBy(rows, (row) => row.place);
+    const changes: MatchChange[] = [];
+    let place = 0;
+    for (const [deviceId, device] of figures) {
+      place += 1;
+      if (sampledAt !== undefined) this.#sampledAt.set(deviceId, sampledAt);
+      const rules = book.metricRulesOf(device.orgId);
+      const beyond = rules.beyond(device);
+      const known = matches.get(place);
+      if (beyond.length === 0 && known === undefined) this.#lastAt.delete(deviceId);
+      else {
+        changes.push(...this.#changesOf(deviceId, device, { rules, beyond, rows: known ?? [] }));
+        this.#lastAt.set(deviceId, device.span.last);
+      }
+    }
+    return changes;
+  }
+
+  #changesOf(
+    deviceId: string,
+    device: DeviceFigures,
+    { rules, beyond, rows }: { rules: RuleSet; beyond: readonly MetricRule[]; rows: readonly DeviceMatch[] },
+  ): MatchChange[] {
     const through = this.#seenThrough(deviceId, device);
     const matches = groupedBy(rows, ({ ruleId }) => ruleId);
     const followed = new Set(beyond);
@@ -185,9 +194,12 @@ export class FigureWatch {
       const rule = rules.get(ruleId);
       if (rule !== undefined) followed.add(rule);
     }
-    const changes = [...followed].flatMap((rule) =>
-      changesOfRule(deviceId, rule, device, matchesOf(matches.get(rule.id) ?? [], through)),
-    );
+    const changes: MatchChange[] = [];
+    for (const rule of followed) {
+      const known = matches.get(rule.id) ?? [];
+      if (isAsBefore(rule, device, known)) continue;
+      changes.push(...changesOfRule(deviceId, rule, device, matchesOf(known, through)));
+    }
     if (changes.length <= CHANGES_MAX) return changes;
     const isOver = ({ state }: MatchChange) => (state === 'over' ? 0 : 1);
     return changes.sort((a, b) => isOver(a) - isOver(b)).slice(0, CHANGES_MAX);
@@ -199,7 +211,7 @@ export class FigureWatch {
    * not far behind.
    */
   #seenThrough(deviceId: string, { span }: DeviceFigures): (stored: number) => number {
-    const lastAt = this.#remembered.get(deviceId)?.lastAt;
+    const lastAt = this.#lastAt.get(deviceId);
     return (stored) => {
       if (lastAt !== undefined && lastAt >= stored) return lastAt;
       const isNear = span.first > stored && span.first - stored <= WRITTEN_EVERY_MS + BREAK_MS;
@@ -211,8 +223,11 @@ export class FigureWatch {
     const now = clock.monotonic();
     if (now - this.#forgottenAt < SAMPLES_COUNT_MS) return;
     this.#forgottenAt = now;
-    for (const [deviceId, { lastAt }] of this.#remembered) {
-      if (clock.now() - lastAt > SAMPLES_COUNT_MS) this.#remembered.delete(deviceId);
+    for (const [deviceId, at] of this.#sampledAt) {
+      if (now - at > SAMPLES_COUNT_MS) this.#sampledAt.delete(deviceId);
+    }
+    for (const [deviceId, at] of this.#lastAt) {
+      if (clock.now() - at > SAMPLES_COUNT_MS) this.#lastAt.delete(deviceId);
     }
     for (const [deviceId, { lastAt }] of this.#withoutSamples) {
       if (now - lastAt > SAMPLES_COUNT_MS) this.#withoutSamples.delete(deviceId);
@@ -235,6 +250,30 @@ const matchesOf = (rows: readonly DeviceMatch[], through: (stored: number) => nu
       { since, through: through(writtenThrough), isMet, value: 0, writtenThrough },
     ]),
   );
+
+/**
+ * Whether the condition of a rule goes on being met where it was, and begins nowhere else, so that nothing is written. Most
+ * conditions that are met go on for hours, and following each of their figures is what costs most.
+ */
+function isAsBefore(
+  { condition }: MetricRule,
+  device: DeviceFigures,
+  matches: readonly DeviceMatch[],
+): boolean {
+  const figures = device.of(condition.metric);
+  if (figures === undefined) return true;
+  let known = 0;
+  for (const { label, points } of figures) {
+    const match = matches.find((one) => one.label === label);
+    if (match?.isMet === false) return false;
+    if (match !== undefined) known += 1;
+    for (const { value } of points) {
+      if (match === undefined ? isBeyond(condition, value) : isCleared(condition, value)) return false;
+    }
+  }
+  // Else a volume is gone.
+  return known === matches.length;
+}
 
 function changesOfRule(
   deviceId: string,
@@ -269,7 +308,10 @@ function changeOf(
   points: Figures['points'],
 ): Omit<MatchChange, 'ruleId' | 'deviceId' | 'label'> | undefined {
   const { match, turns } = followFigures(condition, before, points);
-  if (match !== undefined) {
+  const met = before?.isMet === true ? undefined : turns.findLast(({ isMet }) => isMet);
+  const isBegun = match?.isMet === false;
+  const wasMet = before?.isMet === true || met !== undefined;
+  if (match !== undefined && !(isBegun && wasMet)) {
     const { isMet, since, through, value } = match;
     if (before !== undefined && turns.length === 0 && before.since === since) {
       // A condition that goes on being met is not written again, and one that begins to be met seldom.
@@ -277,13 +319,20 @@ function changeOf(
     }
     return { since, through, value, cleared: null, state: isMet ? 'met' : 'begun' };
   }
+  const again = match === undefined ? undefined : { since: match.since, through: match.through };
   const cleared = turns.at(-1);
-  const met = before?.isMet === true ? undefined : turns.findLast(({ isMet }) => isMet);
   if (met !== undefined && cleared !== undefined) {
     const { since, value } = met;
-    return { since, through: cleared.at, value, cleared: cleared.value, state: 'passed' };
+    return { since, through: cleared.at, value, cleared: cleared.value, state: 'passed', again };
   }
   if (before === undefined) return undefined;
   const { since, through, value } = before;
-  return { since, through: cleared?.at ?? through, value, cleared: cleared?.value ?? null, state: 'over' };
+  return {
+    since,
+    through: cleared?.at ?? through,
+    value,
+    cleared: cleared?.value ?? null,
+    state: 'over',
+    again,
+  };
 }

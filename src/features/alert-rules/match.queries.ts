@@ -25,7 +25,8 @@ import { METRIC_ALERT_KINDS } from './rule-metrics.ts';
 /** On which devices the conditions of rules are met: `alert_rule_matches`, and the alerts that follow from it. */
 
 export interface DeviceMatch {
-  deviceId: string;
+  /** Of the device in the list that was asked for, from 1: cheaper to send and to find than its id. */
+  place: number;
   ruleId: string;
   label: string;
   /** In ms, which is cheaper to read than a date. */
@@ -34,16 +35,24 @@ export interface DeviceMatch {
   isMet: boolean;
 }
 
-/** The matches of devices that have not ended. */
+/** SQL: whether a match that ends, or has ended, begins again already. Its facts then say since when. */
+const BEGINS_AGAIN = `jsonb_exists(m.facts, 'again')`;
+const AGAIN = (field: 'since' | 'through') => `(m.facts #>> '{again,${field}}')::float8`;
+
+/** SQL: a time of a match in ms; of one that ends, that of what begins again. */
+const followedSince = (field: 'since' | 'through') =>
+  `case when m.ends_at is null then date_part('epoch', m.${field}) * 1000 else ${AGAIN(field)} end as ${field}`;
+
+/** The matches of devices that have not ended, and those that begin again. */
 export const READ_MATCHES: Statement = {
   name: 'alert-rule-matches-read',
   // Joined, because a list of ids as a parameter makes Postgres read the whole table.
-  text: `select m.device_id as "deviceId", m.rule_id as "ruleId", m.label,
-      extract(epoch from m.since)::float8 * 1000 as since, extract(epoch from m.through)::float8 * 1000 as through,
-      m.met_at is not null as "isMet"
-    from unnest($1::uuid[]) as asked (id)
-    cross join lateral (select * from alert_rule_matches m where m.device_id = asked.id offset 0) m
-    where m.ends_at is null`,
+  text: `select m.* from unnest($1::uuid[]) with ordinality as asked (id, place)
+    cross join lateral (
+      select asked.place::int as place, m.rule_id as "ruleId", m.label, ${followedSince('since')},
+        ${followedSince('through')}, m.met_at is not null and m.ends_at is null as "isMet"
+      from alert_rule_matches m
+      where m.device_id = asked.id and (m.ends_at is null or ${BEGINS_AGAIN}) offset 0) m`,
 };
 
 /** The organizations of devices. */
@@ -67,34 +76,55 @@ export interface MatchChange {
   cleared: number | null;
   /** `passed`: the condition was met and is over again, all in figures that came together. */
   state: 'begun' | 'met' | 'passed' | 'over';
+  /** What has passed, or is over, begins again in the figures that came with its end. */
+  again?: Pick<DeviceMatch, 'since' | 'through'> | undefined;
 }
+
+/** SQL: facts that say that a match begins again. */
+const againFacts = (since: string, through: string) =>
+  `jsonb_build_object('again', jsonb_build_object('since', ${since}, 'through', ${through}))`;
+const AGAIN_AS_SENT = `case when s.again_since is null then '{}'
+        else ${againFacts('s.again_since', 's.again_through')} end`;
+/** SQL: what begins is put over a match that a round has not ended yet. */
+const IS_TO_END = 'excluded.met_at is null and m.met_at is not null';
+/** SQL: when a match that is over ends: after a round has seen it. */
+const ENDS = `case when m.met_at > (select through from alert_rounds) then now() + ${NEXT_ROUND} else now() end`;
+const inMs = (time: string) => `extract(epoch from ${time})::float8 * 1000`;
 
 /**
  * Writes changes of matches. One that is over is deleted; if the condition was met, it ends instead, so that the next
  * round says why it resolves the alert. One that no round has seen yet, because it has passed in one message or in two that
- * came between rounds, ends after the next round has raised an alert for it. Devices that are being moved are passed over:
- * they leave their rules.
+ * came between rounds, ends after the next round has raised an alert for it. If the condition begins to be met again before
+ * a round has seen the end, the row keeps both: what ends in its columns, and what begins in its facts. Devices that are
+ * being moved are passed over: they leave their rules.
  */
 export const WRITE_MATCHES: Statement = {
   name: 'alert-rule-matches-write',
   text: `
     with sent as materialized (
       select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::float8[], $7::float8[],
-        $8::text[]) as s (rule_id, device_id, label, since, through, value, cleared, state)
+        $8::text[], $9::float8[], $10::float8[])
+        as s (rule_id, device_id, label, since, through, value, cleared, state, again_since, again_through)
     ), held as materialized (
       select id, org_id from devices where id = any($2::uuid[]) order by id for key share skip locked
     ), put as (
       insert into alert_rule_matches as m (rule_id, org_id, device_id, label, since, through, met_at, ends_at, facts)
       select s.rule_id, h.org_id, s.device_id, s.label, s.since, s.through,
         case when s.state in ('met', 'passed') then now() end, case s.state when 'passed' then now() + ${NEXT_ROUND} end,
-        jsonb_build_object('value', s.value, 'cleared', s.cleared)
+        jsonb_build_object('value', s.value, 'cleared', s.cleared) || ${AGAIN_AS_SENT}
       from sent s join held h on h.id = s.device_id join alert_rules r on r.id = s.rule_id
       where s.state <> 'over' order by s.device_id, s.rule_id, s.label
-      on conflict (device_id, rule_id, label) do update set since = excluded.since, through = excluded.through,
-        met_at = excluded.met_at, ends_at = excluded.ends_at, facts = excluded.facts
+      on conflict (device_id, rule_id, label) do update set
+        since = case when ${IS_TO_END} then m.since else excluded.since end,
+        through = case when ${IS_TO_END} then m.through else excluded.through end,
+        met_at = case when ${IS_TO_END} then m.met_at else excluded.met_at end,
+        ends_at = case when ${IS_TO_END} then coalesce(m.ends_at, ${ENDS}) else excluded.ends_at end,
+        facts = case when ${IS_TO_END}
+          then m.facts || ${againFacts(inMs('excluded.since'), inMs('excluded.through'))} else excluded.facts end
     ), ended as (
-      update alert_rule_matches m set facts = m.facts || jsonb_build_object('cleared', s.cleared),
-        ends_at = case when m.met_at > (select through from alert_rounds) then now() + ${NEXT_ROUND} else now() end
+      update alert_rule_matches m set ends_at = ${ENDS},
+        facts = m.facts - 'again' || ${AGAIN_AS_SENT}
+          || jsonb_build_object('cleared', coalesce(s.cleared, (m.facts ->> 'cleared')::float8))
       from sent s where s.state = 'over' and m.device_id = s.device_id and m.rule_id = s.rule_id and m.label = s.label
         and m.met_at is not null
     )
@@ -113,6 +143,8 @@ export const matchValues = (changes: readonly MatchChange[]): string[] => [
   arrayLiteral(changes.map(({ value }) => value)),
   arrayLiteral(changes.map(({ cleared }) => cleared)),
   arrayLiteral(changes.map(({ state }) => state)),
+  arrayLiteral(changes.map(({ again }) => again?.since ?? null)),
+  arrayLiteral(changes.map(({ again }) => again?.through ?? null)),
 ];
 
 /** SQL: whether the condition of the match is met now. */
@@ -270,14 +302,22 @@ export async function endCauses(tx: Session, ended: readonly { id: string; why: 
 }
 
 /**
- * Matches that have ended are needed no more once a round has resolved their alerts. Those that are being written go with
- * the next round: the round and what writes would otherwise wait for each other.
+ * Matches that have ended are needed no more once a round has resolved their alerts, but for what begins again. Those that
+ * are being written follow with the next round: the round and what writes would otherwise wait for each other.
  */
 export async function forgetEnded(tx: Session, coverage: Coverage): Promise<void> {
+  const isOf = (place: string) => `(m.device_id, m.rule_id, m.label)
+      in (select device_id, rule_id, label from ended where ${place})`;
   await tx.raw(
-    `delete from alert_rule_matches where (device_id, rule_id, label) in (
-      select m.device_id, m.rule_id, m.label from alert_rule_matches m
-      where m.ends_at <= now() ${covered('m.org_id', coverage)} for update skip locked)`,
+    `with ended as materialized (
+      select m.device_id, m.rule_id, m.label, ${BEGINS_AGAIN} as again from alert_rule_matches m
+      where m.ends_at <= now() ${covered('m.org_id', coverage)} for update skip locked
+    ), begun as (
+      update alert_rule_matches m set since = to_timestamp(${AGAIN('since')} / 1000),
+        through = to_timestamp(${AGAIN('through')} / 1000), met_at = null, ends_at = null, facts = '{}'
+      where ${isOf('again')}
+    )
+    delete from alert_rule_matches m where ${isOf('not again')}`,
     coverageBindings(coverage),
   );
 }

@@ -20,6 +20,8 @@ export interface Turn {
   key: string;
   isMet: boolean;
   what: string;
+  /** From then on it is not raised any more, although it is not over: the device was back, but not for long enough. */
+  lastsUntil?: number;
 }
 
 /**
@@ -33,7 +35,7 @@ export function alertsOfTurns(
   { cooldownMinutes, to }: { cooldownMinutes: number; to: number },
 ): PastAlert[] {
   const alerts: PastAlert[] = [];
-  const met = new Map<string, string>();
+  const met = new Map<string, Turn>();
   let open: PastAlert[] = [];
   /** The parts that were met when the alert was raised last. */
   let named: ReadonlySet<string> = new Set();
@@ -46,14 +48,18 @@ export function alertsOfTurns(
   };
   /** Raises what was met during the cooldown, once that is over. */
   const catchUp = (now: number) => {
-    const [what] = met.values();
-    if (open.length === 0 && what !== undefined && quietUntil < now) raise(quietUntil, what);
+    if (open.length > 0 || quietUntil >= now) return;
+    const due = [...met.values()].find(
+      ({ lastsUntil = Number.POSITIVE_INFINITY }) => lastsUntil > quietUntil,
+    );
+    if (due !== undefined) raise(quietUntil, due.what);
   };
-  for (const { at, key, isMet, what } of turns.toSorted((a, b) => a.at - b.at)) {
+  for (const turn of turns.toSorted((a, b) => a.at - b.at)) {
+    const { at, key, isMet, what } = turn;
     catchUp(at);
     if (isMet) {
       if (met.has(key)) continue;
-      met.set(key, what);
+      met.set(key, turn);
       const isNamed = open.length > 0 && named.has(key);
       if (at >= quietUntil && !isNamed) raise(at, what);
       continue;
@@ -118,7 +124,7 @@ function withoutAbsences(
   return [...stretches, { points: points.slice(begin) }];
 }
 
-/** A device that comes back for a shorter time is not back, as for the rounds. */
+/** A device that is back for no longer than this is not back, as for the rounds: none sees it connected after this time. */
 const STABLE_MS = 2 * MINUTE_MS;
 
 /** Rounds give the devices of a lost server this time to connect to another one. */
@@ -136,17 +142,23 @@ export function offlineTurns(
   for (const [place, { at, state, reason }] of presence.entries()) {
     const until = presence[place + 1]?.at ?? to;
     if (state === 'connected') {
-      if (until - at < STABLE_MS) continue;
+      if (until - at <= STABLE_MS) continue;
       for (const key of absences) turns.push({ at: at + STABLE_MS, key, isMet: false, what: '' });
       absences = [];
       continue;
     }
     const minutes = reason === 'node_lost' ? Math.max(forMinutes, LOST_NODE_MINUTES) : forMinutes;
     const due = at + minutes * MINUTE_MS;
-    if (due > until || due >= to) continue;
+    if (due >= until) continue;
     const key = String(at);
     absences.push(key);
-    turns.push({ at: due, key, isMet: true, what: `${reason}, for ${inWords(forMinutes)}` });
+    turns.push({
+      at: due,
+      key,
+      isMet: true,
+      what: `${reason}, for ${inWords(forMinutes)}`,
+      lastsUntil: until,
+    });
   }
   return turns;
 }

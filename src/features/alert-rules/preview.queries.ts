@@ -55,7 +55,7 @@ export async function fittingEvents(
 ): Promise<PastEvent[]> {
   const { rows } = await tx.raw<{ rows: PastEvent[] }>(
     `select e.device_id as "deviceId", e."timestamp" as at, left(e.source || ': ' || e.message, 200) as what
-    from device_event_logs e
+    from event_logs e
     where e.device_id = any(?::uuid[]) and ${inTenant(caller, 'e.org_id')}
       and e."timestamp" >= ?::timestamptz and e."timestamp" < ?::timestamptz
       and event_fits(?::jsonb, e.level, e.category, e.source, e.event_id, e.message, e.details)

@@ -128,22 +128,34 @@ export interface TimedSeries {
   series: readonly Series[];
 }
 
+/** Metrics of volumes are computed from how much of them is used, and from their size. */
+const isOfVolumes = (metric: RuleMetricName): metric is VolumeMetric =>
+  metric === 'diskPercent' || metric === 'diskFreeBytes';
+type VolumeMetric = 'diskPercent' | 'diskFreeBytes';
+
+const volumeFigure = (metric: VolumeMetric, used: number, size: number): number =>
+  metric === 'diskPercent' ? (100 * used) / size : Math.max(0, size - used);
+
+const sizesOf = (series: readonly Series[], { label }: Series): Series | undefined =>
+  series.find((one) => one.metric === 'volumeTotalBytes' && one.label === label);
+
 /** The figures that a rule about the metric evaluates: as they are stored, so that those that arrive and those of the history are the same. */
 export function figuresOf(metric: RuleMetricName, { beginsAt, stepSeconds, series }: TimedSeries): Figures[] {
-  const timeOf = (slot: number) => beginsAt + slot * stepSeconds * 1000;
-  if (metric !== 'diskPercent' && metric !== 'diskFreeBytes') {
+  const stepMs = stepSeconds * 1000;
+  if (!isOfVolumes(metric)) {
     return series
       .filter((one) => one.metric === metric)
       .map(({ label, slots, avg }) => ({
         label,
-        points: slots.map((slot, place) => ({ at: timeOf(slot), value: asStored(metric, avg[place] ?? 0) })),
+        points: slots.map((slot, place) => ({
+          at: beginsAt + slot * stepMs,
+          value: asStored(metric, avg[place] ?? 0),
+        })),
       }));
   }
   return series.flatMap((used) => {
     if (used.metric !== 'volumeUsedBytes') return [];
-    const total = series.find(
-      ({ metric: other, label }) => other === 'volumeTotalBytes' && label === used.label,
-    );
+    const total = sizesOf(series, used);
     if (total === undefined) return [];
     const points: Point[] = [];
     let place = 0;
@@ -153,11 +165,63 @@ export function figuresOf(metric: RuleMetricName, { beginsAt, stepSeconds, serie
       const size = total.slots[place] === slot ? asStored('volumeTotalBytes', total.avg[place] ?? 0) : 0;
       if (size <= 0) continue;
       const taken = asStored('volumeUsedBytes', used.avg[at] ?? 0);
-      const value = metric === 'diskPercent' ? (100 * taken) / size : Math.max(0, size - taken);
-      points.push({ at: timeOf(slot), value });
+      points.push({ at: beginsAt + slot * stepMs, value: volumeFigure(metric, taken, size) });
     }
     return points.length === 0 ? [] : [{ label: used.label, points }];
   });
+}
+
+export type Extreme = 'least' | 'greatest';
+
+/**
+ * The least or the greatest of the figures that `figuresOf` returns, without making lists of them, because most devices are
+ * within all thresholds. If the size of a volume changes, it may lie beyond all figures. Undefined if there are none.
+ */
+export function extremeOf(
+  metric: RuleMetricName,
+  extreme: Extreme,
+  stretches: readonly TimedSeries[],
+): number | undefined {
+  const ofVolumes = isOfVolumes(metric) ? metric : undefined;
+  let found: number | undefined;
+  for (const { series } of stretches) {
+    for (const one of series) {
+      let value: number | undefined;
+      if (ofVolumes !== undefined) value = volumeExtreme(ofVolumes, extreme, one, series);
+      else if (one.metric === metric) value = storedExtreme(extreme, one);
+      if (value !== undefined && (found === undefined || isFurther(extreme, value, found))) found = value;
+    }
+  }
+  return found;
+}
+
+const isFurther = (extreme: Extreme, one: number, other: number): boolean =>
+  extreme === 'least' ? one < other : one > other;
+
+function volumeExtreme(
+  metric: VolumeMetric,
+  extreme: Extreme,
+  used: Series,
+  series: readonly Series[],
+): number | undefined {
+  if (used.metric !== 'volumeUsedBytes') return undefined;
+  const total = sizesOf(series, used);
+  if (total === undefined) return undefined;
+  // The fuller a volume is, the higher is its percentage, and the less is free.
+  const isFullest = (metric === 'diskPercent') === (extreme === 'greatest');
+  const taken = storedExtreme(isFullest ? 'greatest' : 'least', used) ?? 0;
+  const size = storedExtreme(isFullest ? 'least' : 'greatest', total) ?? 0;
+  // There may be other sizes. Nothing divides by this one.
+  if (metric === 'diskPercent' && size <= 0) return Number.POSITIVE_INFINITY;
+  return volumeFigure(metric, taken, size);
+}
+
+/** Storing keeps the order of figures. */
+function storedExtreme(extreme: Extreme, { metric, avg }: Series): number | undefined {
+  let found = avg[0];
+  if (found === undefined) return undefined;
+  for (const value of avg) if (isFurther(extreme, value, found)) found = value;
+  return asStored(metric, found);
 }
 
 /** The kinds of all alerts that rules about metrics raise. */

@@ -1,4 +1,5 @@
 import type { ConditionOf } from './alert-rule.schema.ts';
+import type { DeviceFigures } from './device-figures.ts';
 import { isAbove, isBeyond, type RuleMetricName } from './rule-metrics.ts';
 
 /** A rule about a metric. */
@@ -44,19 +45,20 @@ export class RuleSet {
     return this.#byId.get(ruleId);
   }
 
-  /** @param rangeOf  the least and the greatest figure of a metric; undefined if there is none */
-  beyond(rangeOf: (metric: RuleMetricName) => { min: number; max: number } | undefined): MetricRule[] {
-    const beyond: MetricRule[] = [];
-    for (const group of this.#groups) {
-      const range = rangeOf(group.metric);
-      if (range === undefined) continue;
-      const worst = group.isAbove ? range.max : range.min;
-      for (const rule of group.rules) {
-        if (isBeyond(rule.condition, worst)) beyond.push(rule);
+  /** The rules that figures may be beyond the threshold of. */
+  beyond(figures: Pick<DeviceFigures, 'extremeOf'>): readonly MetricRule[] {
+    let beyond: MetricRule[] | undefined;
+    for (const { metric, isAbove: isOfHigh, rules } of this.#groups) {
+      const worst = figures.extremeOf(metric, isOfHigh ? 'greatest' : 'least');
+      if (worst === undefined) continue;
+      for (const rule of rules) {
+        if (isBeyond(rule.condition, worst)) (beyond ??= []).push(rule);
         // A rule with the same threshold may have the stricter comparison, and come first.
         else if (rule.condition.threshold !== worst) break;
       }
     }
-    return beyond;
+    return beyond ?? NONE;
   }
 }
+
+const NONE: readonly MetricRule[] = [];

@@ -12,6 +12,7 @@ export {
   type RuleFamily,
 } from './alert.schema.ts';
 export { alertReport } from './alert-report.queries.ts';
+export { alertTrend } from './alert-trend.queries.ts';
 export { alertSearch } from './alert.service.ts';
 export {
   alertTimeline,

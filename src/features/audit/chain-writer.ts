@@ -138,7 +138,9 @@ export class ChainWriter {
         if (!without.includes(chainId)) this.#retries.delete(chainId);
       }
       return sealed === limit;
-    } catch {
+    } catch (whole) {
+      // No chain is at fault.
+      if (isDatabaseAway(whole)) throw whole;
       const failed: { chainId: string; error: unknown }[] = [];
       let full = false;
       for (const chainId of await waitingChains(this.#options.db)) {
@@ -147,6 +149,10 @@ export class ChainWriter {
           full = (await this.#batch({ limit, without, only: chainId })) === limit || full;
           this.#retries.delete(chainId);
         } catch (error) {
+          if (isDatabaseAway(error)) {
+            this.#scheduleRetries(failed);
+            throw error;
+          }
           failed.push({ chainId, error });
         }
       }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reportPart } from '../report-part.ts';
+import { countedByStatus, countOutcomes, OutcomeCounts, reportPart } from '../report-part.ts';
 import { BACKUP } from './add-job.ts';
 import { isProtectedSql } from './overview.queries.ts';
 
@@ -8,16 +8,14 @@ const bytes = z.number().nullable().describe('Null if it is not known, which it 
 
 const BackupReport = z
   .object({
-    jobs: z
-      .object({ completed: count, partial: count, failed: count, cancelled: count, open: count })
-      .describe('Backups that were begun, by how they stand now.'),
+    jobs: OutcomeCounts.describe('Backups that were begun, by how they stand now.'),
     devices: count.describe('Devices that had a snapshot at the end.'),
     protectedDevices: count.describe(
       'Those with a snapshot in a repository whose last integrity verification had passed.',
     ),
-    restores: z
-      .object({ completed: count, partial: count, failed: count, cancelled: count, open: count })
-      .describe('Restores that were begun, also those to virtual machines, by how they stand now.'),
+    restores: OutcomeCounts.describe(
+      'Restores that were begun, also those to virtual machines, by how they stand now.',
+    ),
     storedBytes: bytes,
     storedBytesBefore: bytes,
   })
@@ -37,9 +35,6 @@ export const backupReport = reportPart({
     }
     const began = (w: string) =>
       `${w}.org_id = :orgId and ${w}.created_at >= :from and ${w}.created_at < :to`;
-    const byStatus = (rows: string) =>
-      `(select coalesce(jsonb_object_agg(status, n), '{}') from (
-        select status, count(*)::integer as n from (${rows}) w group by status) s)`;
     // What is stored is noted at the end of each day of UTC.
     const storedAt = (at: string) =>
       `(select sum(u.bytes) from backup_usage_days u
@@ -50,8 +45,8 @@ export const backupReport = reportPart({
           exists (select from backup_snapshots s where s.repository_id = r.id and s.received_at < :to
             and (s.removed_at is null or s.removed_at >= :to)) as has_snapshot
         from backup_repositories r where r.org_id = :orgId and r.created_at < :to)
-      select ${byStatus(`select w.status from work w where ${began('w')} and w.kind = '${BACKUP.kind}'`)} as jobs,
-        ${byStatus(`select r.status from backup_restores r where ${began('r')} and not r.dry_run
+      select ${countedByStatus(`select w.status from work w where ${began('w')} and w.kind = '${BACKUP.kind}'`)} as jobs,
+        ${countedByStatus(`select r.status from backup_restores r where ${began('r')} and not r.dry_run
           union all select v.status from backup_vm_restores v where ${began('v')}`)} as restores,
         (select count(distinct device_id)::integer from repositories where has_snapshot) as devices,
         (select count(distinct device_id)::integer from repositories where is_protected) as "protectedDevices",
@@ -62,8 +57,8 @@ export const backupReport = reportPart({
     const [{ jobs, restores, storedBytes, storedBytesBefore, ...devices }] = rows;
     return {
       ...devices,
-      jobs: outcomesOf(jobs),
-      restores: outcomesOf(restores),
+      jobs: countOutcomes(jobs),
+      restores: countOutcomes(restores, DONE),
       storedBytes: storedBytes === null ? null : Number(storedBytes),
       storedBytesBefore: storedBytesBefore === null ? null : Number(storedBytesBefore),
     };
@@ -72,10 +67,3 @@ export const backupReport = reportPart({
 
 /** The machine of an instant boot runs, or has been given up: the restore itself was done. */
 const DONE = ['completed', 'active', 'discarded'];
-
-function outcomesOf(byStatus: Readonly<Record<string, number>>) {
-  const { partial = 0, failed = 0, cancelled = 0 } = byStatus;
-  const total = Object.values(byStatus).reduce((sum, n) => sum + n, 0);
-  const completed = DONE.reduce((sum, status) => sum + (byStatus[status] ?? 0), 0);
-  return { completed, partial, failed, cancelled, open: total - completed - partial - failed - cancelled };
-}

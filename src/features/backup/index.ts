@@ -65,6 +65,7 @@ export const backupTimeline = [BACKUP, RESTORE, VAULT_SYNC, VERIFICATION].map(({
 );
 
 export { backupReport } from './backup-report.queries.ts';
+export { backupTrend } from './backup-trend.queries.ts';
 
 // For the composition root.
 export { backupConfigsUseFilters } from './config.service.ts';

@@ -11,6 +11,7 @@ import { cloudJobRoutes, cloudRestoreRoutes } from './job.routes.ts';
 import { consentRetention } from './cloud-backup.model.ts';
 import { scheduleRuns, addCloudWork } from './job.work.ts';
 
+export { cloudBackupReport } from './cloud-report.queries.ts';
 export { CLOUD_READINESS, CLOUD_WORK } from './cloud-backup.queries.ts';
 export { SEALED_CONNECTION_SECRET } from './cloud-backup.model.ts';
 export { consentCookie } from './consent.service.ts';

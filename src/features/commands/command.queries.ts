@@ -265,5 +265,5 @@ export const commandTimeline: TimelineSource = {
   at: 't.created_at',
   endedAt: 't.finished_at',
   by: 't.created_by',
-  fields: { type: 't.type', scriptName: 's.name', status: 't.status' },
+  fields: { type: 't.type', scriptName: 's.name', runId: 't.execution_id', status: 't.status' },
 };

@@ -3,6 +3,7 @@ import { listOf, Timestamp } from '../../platform/http/fields.ts';
 import { pageQuery } from '../../platform/http/pagination.ts';
 import { CommandStatus, PresenceReason } from '../../protocol/index.ts';
 import { AlertSeverity, AlertStatus } from '../alerts/index.ts';
+import { MembershipReason } from '../groups/index.ts';
 
 export const TimelineKind = z.enum([
   'presence',
@@ -12,6 +13,7 @@ export const TimelineKind = z.enum([
   'upgrade',
   'software',
   'terminal',
+  'group',
   'change',
   'note',
 ]);
@@ -53,6 +55,7 @@ export const TimelineEntry = z
       kind: z.literal('command'),
       type: z.string(),
       scriptName: z.string().nullable(),
+      runId: z.uuid().nullable().describe('The script run that the command is part of.'),
       status: CommandStatus,
     }),
     z.object({
@@ -80,6 +83,14 @@ export const TimelineEntry = z
       names: z.array(z.string()).describe('The first of them, by name.'),
     }),
     z.object({ ...common, kind: z.literal('terminal'), reason: z.string().nullable() }),
+    z.object({
+      ...common,
+      kind: z.literal('group'),
+      groupId: z.uuid(),
+      groupName: z.string(),
+      change: z.enum(['joined', 'left']),
+      reason: MembershipReason,
+    }),
     z.object({
       ...common,
       kind: z.literal('change'),

@@ -26,6 +26,7 @@ export {
   type DeviceRow,
 } from './device.queries.ts';
 export { deviceReport, leftServiceAtSql, wasInServiceSql } from './device-report.queries.ts';
+export { deviceTrend } from './device-trend.queries.ts';
 export { deviceSearch } from './device-search.queries.ts';
 export {
   asReported,

@@ -2,7 +2,7 @@ import {
   disconnectHeldBy,
   selectActingStatus,
   selectGreatestEpoch,
-  selectOutdatedClaims,
+  selectMisrecorded,
   selectReporting,
   type Changed,
   skippedAddressChanges,
@@ -161,8 +161,10 @@ export function createDeviceStore({
       return lost;
     },
 
-    async outdatedClaims(claims) {
-      return withSystem(db, 'find claims that are outdated', (tx) => selectOutdatedClaims(tx, claims));
+    async misrecorded(claims) {
+      return withSystem(db, 'compare what is stored of connected devices', (tx) =>
+        selectMisrecorded(tx, claims),
+      );
     },
 
     async greatestEpoch() {

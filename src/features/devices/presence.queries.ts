@@ -1,5 +1,5 @@
 import { actingStatusSql } from '../organizations/index.ts';
-import type { AddressHistory, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
+import type { AddressHistory, MisrecordedDevice, PresenceRecord, ReportRecord } from '../../hub/ports.ts';
 import { arrayLiteral, type Statement } from '../../platform/db/statement.ts';
 import { runPrepared, type Tx } from '../../platform/db/transaction.ts';
 import type { AuditTrail } from '../../platform/http/audit.ts';
@@ -210,17 +210,18 @@ export async function selectGreatestEpoch(tx: Tx): Promise<number> {
   return (rows as { epoch: number }[])[0]?.epoch ?? 0;
 }
 
-/** Those of the devices whose presence is stored under a greater epoch than the given one. */
-export async function selectOutdatedClaims(
+/** Those of the devices, connected under these claims, of which something else is stored. */
+export async function selectMisrecorded(
   tx: Tx,
   claims: readonly { deviceId: string; epoch: number }[],
-): Promise<string[]> {
-  const { rows } = await tx.raw(
-    `select p.device_id from unnest(?::uuid[], ?::bigint[]) as u (device_id, epoch)
-    join device_presence p on p.device_id = u.device_id and p.epoch > u.epoch`,
+): Promise<MisrecordedDevice[]> {
+  const { rows } = await tx.raw<{ rows: MisrecordedDevice[] }>(
+    `select p.device_id as "deviceId", case when p.epoch > u.epoch then 'outdated' else 'disconnected' end as difference
+    from unnest(?::uuid[], ?::bigint[]) as u (device_id, epoch)
+    join device_presence p on p.device_id = u.device_id and (p.epoch > u.epoch or p.state <> 'connected')`,
     [claims.map(({ deviceId }) => deviceId), claims.map(({ epoch }) => epoch)],
   );
-  return (rows as { device_id: string }[]).map((row) => row.device_id);
+  return rows;
 }
 
 /** A column: the status of the organization `o`, which is that of its partner if the partner is not active. */

@@ -5,6 +5,7 @@ import type { TenantScope } from '../../platform/db/tenant-scope.ts';
 import type { Context } from '../../platform/context.ts';
 import { inTenant } from '../../platform/db/statement.ts';
 import { haystackOf, searchOf } from '../search/index.ts';
+import type { TimelineSource } from '../timeline-source.ts';
 import { Group } from './group.model.ts';
 
 /** The scope of background work in one organization, without a user. */
@@ -227,3 +228,14 @@ export const groupSearch = searchOf({ type: 'groups', permission: 'devices:read'
   description: 's.description',
   order: 'lower(s.name)',
 }));
+
+/** How a device came into groups and out of them. Groups that were deleted since have taken their changes along. */
+export const groupTimeline: TimelineSource = {
+  kind: 'group',
+  from: `device_group_changes t join device_groups g on g.org_id = t.org_id and g.id = t.group_id
+    where t.org_id = :orgId and t.device_id = :deviceId`,
+  id: 't.id::text',
+  at: 't.at',
+  by: 't.changed_by',
+  fields: { groupId: 't.group_id', groupName: 'g.name', change: 't.change', reason: 't.reason' },
+};

@@ -93,23 +93,25 @@ export const MembersRemoved = z.object({
   total,
 });
 
+export const MembershipReason = z
+  .enum([
+    'manual',
+    'group_created',
+    'filter_match',
+    'filter_unmatch',
+    'filter_changed',
+    'device_moved',
+    'device_decommissioned',
+  ])
+  .describe(
+    'filter_match and filter_unmatch: the device changed and now does, or does not, match the filter.',
+  );
+
 export const GroupChange = z
   .object({
     device: z.object({ id: z.uuid(), hostname: z.string().describe('The host name at that time.') }),
     change: z.enum(['joined', 'left']),
-    reason: z
-      .enum([
-        'manual',
-        'group_created',
-        'filter_match',
-        'filter_unmatch',
-        'filter_changed',
-        'device_moved',
-        'device_decommissioned',
-      ])
-      .describe(
-        'filter_match and filter_unmatch: the device changed and now does, or does not, match the filter.',
-      ),
+    reason: MembershipReason,
     at: Timestamp,
     by: z.uuid().nullable().describe('The user who caused the change; null if it was automatic.'),
   })

@@ -5,7 +5,8 @@ import { groupRetention } from './group.model.ts';
 
 export { DynamicGroupSync } from './dynamic-group-sync.ts';
 export { groupsUseFilters } from './filter-dependencies.ts';
-export { groupSearch, groupsOutsideOrganization, organizationScope } from './group.queries.ts';
+export { groupSearch, groupsOutsideOrganization, groupTimeline, organizationScope } from './group.queries.ts';
+export { MembershipReason } from './group.schema.ts';
 
 export const feature = defineFeature({
   name: 'groups',

@@ -5,8 +5,10 @@ import { logRetentionRoutes } from './log-retention.routes.ts';
 export {
   type ArrivedLogs,
   chosenDays,
-  deviceLogRule,
+  type DaysColumn,
+  hasChosen,
   holdRemoval,
+  LOG_ROW,
   noteRemoval,
   organizationsRemovingOldest,
   removeArrived,

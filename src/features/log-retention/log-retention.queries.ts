@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../platform/context.ts';
-import { lockForPruning, type RetentionRule } from '../../platform/db/retention-rule.ts';
+import { lockForPruning } from '../../platform/db/retention-rule.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import type { LogRetention } from './log-retention.schema.ts';
 
@@ -12,29 +12,15 @@ export const COLUMNS = {
   whenFull: 'when_full',
 } as const satisfies Record<keyof LogRetention, string>;
 
-type DaysColumn = (typeof COLUMNS)[Exclude<keyof LogRetention, 'whenFull'>];
+export type DaysColumn = (typeof COLUMNS)[Exclude<keyof LogRetention, 'whenFull'>];
 
 /** SQL for the days that the organization `o` of a `RetentionRule` has chosen; null if it has not. */
 export const chosenDays = (column: DaysColumn): string =>
   `(select r.${column} from log_retention r where r.org_id = o.id)`;
 
-/**
- * A rule for rows that devices send, which are indexed by device alone. A row is old when it is so by the clocks of both
- * the device and the server: a device's clock may be years behind.
- */
-export const deviceLogRule = (table: string, days: number, column: DaysColumn): RetentionRule => ({
-  table,
-  key: ['id'],
-  days,
-  from: `devices d join ${table} old on old.device_id = d.id`,
-  isOver: (kept) => `old."timestamp" < now() - make_interval(days => ${kept})
-    and old.created_at < now() - make_interval(days => ${kept})`,
-  organization: {
-    column: 'd.org_id',
-    chosenDays: chosenDays(column),
-    candidate: 'exists (select from devices d where d.org_id = o.id)',
-  },
-});
+/** SQL: whether the organization `o` has chosen fewer (`<`) or more (`>`) days. */
+export const hasChosen = (column: DaysColumn, comparison: '<' | '>', days: number): string =>
+  `exists (select from log_retention r where r.org_id = o.id and r.${column} ${comparison} ${days})`;
 
 /** Organizations whose oldest logs are removed if their budget is spent. */
 export async function organizationsRemovingOldest(tx: Tx): Promise<{ orgId: string; partnerId: string }[]> {
@@ -79,6 +65,12 @@ export async function removesOldest({ tx, agent }: AgentContext): Promise<boolea
 /** How many rows of a table one transaction removes. */
 const AT_ONCE = 2500;
 
+/**
+ * Where a row of a table of logs lies, and the time that says in which partition to look: partitions have no index by id,
+ * because nothing else asks for it.
+ */
+export const LOG_ROW = ['tableoid', 'ctid', 'created_at'] as const;
+
 /** The logs of a device in that organization that arrived on that day (UTC) or earlier. */
 export interface ArrivedLogs {
   orgId: string;
@@ -87,19 +79,21 @@ export interface ArrivedLogs {
 }
 
 /**
- * Removes some of them from a table that devices fill.
+ * Removes some of them from a table of logs, the oldest by the clock of the device first: those are mostly the ones that
+ * arrived first.
  * @returns how many, and whether there may be more
  */
 export async function removeArrived(
   tx: Tx,
-  table: string,
+  table: 'event_logs' | 'diagnostic_logs',
   { orgId, deviceId, day }: ArrivedLogs,
 ): Promise<{ removed: number; mayHaveMore: boolean }> {
   await lockForPruning(tx, table);
+  const key = LOG_ROW.join(', ');
   const { rowCount } = await tx.raw<{ rowCount: number }>(
-    `delete from ${table} where id in (
-      select id from ${table} where org_id = ? and device_id = ?
-        and created_at < (?::date + 1)::timestamp at time zone 'utc' limit ${AT_ONCE})`,
+    `delete from ${table} where (${key}) in (
+      select ${key} from ${table} where org_id = ? and device_id = ?
+        and created_at < (?::date + 1)::timestamp at time zone 'utc' order by "timestamp", id limit ${AT_ONCE})`,
     [orgId, deviceId, day],
   );
   return { removed: rowCount, mayHaveMore: rowCount === AT_ONCE };

@@ -1,7 +1,12 @@
 import { everyScope } from '../../platform/http/authentication.ts';
 import { IdParams } from '../../platform/http/fields.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
-import { LogRetention, LogRetentionChange } from './log-retention.schema.ts';
+import {
+  DEFAULT_DIAGNOSTIC_DAYS,
+  DEFAULT_EVENT_DAYS,
+  LogRetention,
+  LogRetentionChange,
+} from './log-retention.schema.ts';
 import { changeLogRetention, readLogRetention } from './log-retention.service.ts';
 
 /** The answer, which drops what only the audit note needs. */
@@ -9,8 +14,7 @@ const LogRetentionAnswer = LogRetention.strip().meta({ id: 'LogRetention' });
 
 export const logRetentionRoutes: RouteGroup = {
   name: 'Log retention',
-  description:
-    'For how long an organization’s logs, ended commands and resolved alerts are kept. What is older is removed once a day. Also what happens when the stored logs reach their budget.',
+  description: `For how long an organization’s logs, ended commands and resolved alerts are kept. What is older is removed once a day; events that are kept for ${DEFAULT_EVENT_DAYS} days and lines that are kept for ${DEFAULT_DIAGNOSTIC_DAYS}, as they are unless set otherwise, end by whole weeks, at most a week later. Also what happens when the stored logs reach their budget.`,
   routes: [
     route({
       method: 'get',

@@ -3,12 +3,13 @@ import { byRules, type RetentionRule } from '../../platform/db/retention-rule.ts
 import { defineFeature } from '../feature.ts';
 import { chosenDays, DEFAULT_EVENT_DAYS } from '../log-retention/index.ts';
 import { liveLogs } from './live-logs.service.ts';
-import { diagnosticLogRetention, eventLogRetention } from './log.model.ts';
+import { endLogsRegularly } from './end-logs.job.ts';
 import { diagnosticLogRoutes, liveLogRoutes, storedLogRoutes } from './log.routes.ts';
 import { makeRoomRegularly } from './make-room.job.ts';
 
 export { LogReadRecorder } from './live-logs.service.ts';
 export { LogBudgets } from './log-budgets.ts';
+export { LogPartitions } from './log-partitions.ts';
 export { ConditionTimes } from './log.schema.ts';
 
 /** A day counts in the total for as long as its events are kept. */
@@ -19,6 +20,10 @@ const storedDaysRetention: RetentionRule = {
   isOver: (days) => `old.day < (now() at time zone 'utc')::date - ${days}::int`,
   organization: { chosenDays: chosenDays('event_days') },
 };
+
+/** Whole partitions are dropped. */
+const byPartition = (table: string) =>
+  ({ table, ends: 'retention', worker: 'the background job logs.end' }) as const;
 
 /**
  * The logs of devices: live queries of the machine's logs, stored events, and the agent's own log. Budgets limit what
@@ -31,11 +36,15 @@ export const feature = defineFeature({
     logReads,
     reads,
     logBudgets,
+    logPartitions,
   }: Parameters<typeof storedLogRoutes>[0] & { hub: DeviceHub; logReads: LogReads }) => [
     liveLogRoutes({ logs: liveLogs({ hub, reads: logReads }) }),
-    storedLogRoutes({ reads, logBudgets }),
-    diagnosticLogRoutes({ reads, logBudgets }),
+    storedLogRoutes({ reads, logBudgets, logPartitions }),
+    diagnosticLogRoutes({ reads, logBudgets, logPartitions }),
   ],
-  jobs: makeRoomRegularly,
-  tables: byRules([...eventLogRetention, ...diagnosticLogRetention, storedDaysRetention]),
+  jobs: (parts: Parameters<typeof makeRoomRegularly>[0]) => {
+    makeRoomRegularly(parts);
+    endLogsRegularly(parts);
+  },
+  tables: [byPartition('event_logs'), byPartition('diagnostic_logs'), ...byRules([storedDaysRetention])],
 });

@@ -29,6 +29,7 @@ import {
 import { listStoredEvents, storeEvents, listDiagnosticLogs } from './stored-logs.service.ts';
 import { storeDiagnosticLines } from './log.queries.ts';
 import { type LogBudgets, bytesOf } from './log-budgets.ts';
+import type { LogPartitions } from './log-partitions.ts';
 
 const ACCESS = everyScope('devices:read');
 const ERRORS = [
@@ -124,13 +125,13 @@ function questions(listPath: string, base: string, logs: LiveLogs): AnyRoute[] {
   ];
 }
 
-export const storedLogRoutes = ({
-  reads,
-  logBudgets,
-}: {
+interface StoredLogParts {
   reads: RepeatedReads;
   logBudgets: LogBudgets;
-}): RouteGroup => ({
+  logPartitions: LogPartitions;
+}
+
+export const storedLogRoutes = ({ reads, logBudgets, logPartitions }: StoredLogParts): RouteGroup => ({
   name: 'Stored event logs',
   description: 'Events that devices have sent, which can be read while they are offline.',
   routes: [
@@ -146,6 +147,7 @@ export const storedLogRoutes = ({
       bodyLimit: LOG_BATCH_MAX_BYTES,
       response: EventReceipt,
       errors: ['rate_limited'],
+      prepare: () => logPartitions.ensure(),
       handler: ({ ctx, body }) => storeEvents(ctx, body.events, logBudgets),
       audit: {
         action: 'agent.eventlogs.submit',
@@ -172,13 +174,7 @@ export const storedLogRoutes = ({
   ],
 });
 
-export const diagnosticLogRoutes = ({
-  reads,
-  logBudgets,
-}: {
-  reads: RepeatedReads;
-  logBudgets: LogBudgets;
-}): RouteGroup => ({
+export const diagnosticLogRoutes = ({ reads, logBudgets, logPartitions }: StoredLogParts): RouteGroup => ({
   name: 'Diagnostic logs',
   description: 'The agents’ own logs, for diagnosing problems with an agent.',
   routes: [
@@ -194,6 +190,7 @@ export const diagnosticLogRoutes = ({
       response: DiagnosticReceipt,
       status: 201,
       errors: ['rate_limited'],
+      prepare: () => logPartitions.ensure(),
       handler: ({ ctx, body: { logs } }) =>
         logBudgets.spend(ctx, async () => {
           const bytes = logs.reduce(

@@ -12,7 +12,7 @@ import {
 } from '../../protocol/index.ts';
 import { findDevice } from '../devices/index.ts';
 import { StoredEvent, DiagnosticLog } from './log.model.ts';
-import { storeGroup } from './log.queries.ts';
+import { holdDevice, storeGroup } from './log.queries.ts';
 import type { StoredEventQuery, DiagnosticLogPage, DiagnosticLogQuery } from './log.schema.ts';
 import { createHash } from 'node:crypto';
 import { AppError } from '../../platform/errors.ts';
@@ -29,14 +29,11 @@ export async function storeEvents(
   budgets: LogBudgets,
 ): Promise<EventReceipt & { audited: Record<string, unknown>; hostname: string }> {
   const { events, refused, cut, faults } = readEvents(sent);
-  events.sort(byKey);
   const { count, hostname } = await budgets.spend(ctx, async () => {
-    let [stored, name] = [0, ''];
-    // An empty batch runs once as well, to check that the device exists.
-    for (let from = 0; from === 0 || from < events.length; from += GROUP) {
-      const group = await storeGroup(ctx, events.slice(from, from + GROUP));
-      stored += group.stored;
-      name = group.hostname;
+    const hostname = await holdDevice(ctx);
+    let stored = 0;
+    for (let from = 0; from < events.length; from += GROUP) {
+      stored += await storeGroup(ctx, events.slice(from, from + GROUP));
     }
     const bytes = events.reduce(
       (sum, { source, message, details }) => sum + bytesOf([source, message], details),
@@ -44,7 +41,7 @@ export async function storeEvents(
     );
     // Which of them were known already is not told apart: each takes its share.
     const share = Math.ceil((bytes * stored) / Math.max(events.length, 1));
-    return { answer: { count: stored, hostname: name }, stored: { entries: stored, bytes: share } };
+    return { answer: { count: stored, hostname }, stored: { entries: stored, bytes: share } };
   });
   return {
     success: true,
@@ -58,16 +55,6 @@ export async function storeEvents(
       ...(cut === 0 ? {} : { truncated: cut }),
     },
   };
-}
-
-/** In the order of the unique key. */
-function byKey(a: DeviceEvent, b: DeviceEvent): number {
-  const [first, second] = [a, b].map(({ source, eventId = '' }) => `${source}\0${eventId}`) as [
-    string,
-    string,
-  ];
-  if (first === second) return 0;
-  return first < second ? -1 : 1;
 }
 
 export async function listStoredEvents(

@@ -6,7 +6,7 @@ import {
   type Averages,
   type AverageWindow,
 } from '../conditions/index.ts';
-import type { Block, Series } from './block.ts';
+import type { Block, Series } from './metric.ts';
 
 /** The averages of a device over its last hours and days, from what was packed. Pure. */
 

@@ -5,7 +5,8 @@ import type { Db } from '../../platform/db/pool.ts';
 import { withSystemStatement } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { type Block, packBlock } from './block.ts';
+import { packBlock } from './block.ts';
+import type { Block } from './metric.ts';
 import {
   ADD_SAMPLES,
   addComingPartitions,

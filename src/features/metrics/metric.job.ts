@@ -9,7 +9,8 @@ import { groupedBy } from '../../platform/grouped-by.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RowPruner } from '../../platform/jobs/row-pruner.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { type Block, DamagedBlock, packBlock, unpackBlock } from './block.ts';
+import { packBlock, readableBlock } from './block.ts';
+import type { Block } from './metric.ts';
 import { AVERAGES_CHANGED } from '../conditions/index.ts';
 import { averagesAfter, type Stretch, stretchOf, together } from './averages.ts';
 import { CHOSEN_RETENTION } from './metric.model.ts';
@@ -74,7 +75,8 @@ export function keepMetricsRegularly({
   });
   jobs.handle(END, ({ signal }) => endMetrics({ db, log }, clock.now(), signal));
   jobs.schedule(PACK, { cron: '6 * * * *', timeZone: 'UTC' }, {});
-  jobs.schedule(SUM_UP, { cron: '20 3 * * *', timeZone: 'UTC' }, {});
+  // Samples of the day before yesterday may be packed until 4 o'clock.
+  jobs.schedule(SUM_UP, { cron: '15 4 * * *', timeZone: 'UTC' }, {});
   jobs.schedule(END, { cron: '10 4 * * *', timeZone: 'UTC' }, {});
 }
 
@@ -82,16 +84,19 @@ export function keepMetricsRegularly({
 const hourOver = (now: number) => new Date(Math.floor((now - 5 * MINUTE_MS) / HOUR_MS) * HOUR_MS);
 
 /** Samples of a day may come so long after it, and be packed three hours after that. */
-const dayOver = (now: number) =>
+export const dayOver = (now: number): Date =>
   new Date(Math.floor((now - (SAMPLES_KEPT_HOURS + 4) * HOUR_MS) / DAY_MS) * DAY_MS);
 
 const DEVICES_AT_ONCE = 50;
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Calls `work` with slices of the devices that have rows in a stretch of time. Returns how many devices they were. */
-async function forDevices(
+export async function forDevices(
   db: Db,
-  rows: Omit<Parameters<typeof devicesWith>[1], 'after' | 'atMost'>,
+  {
+    atOnce = DEVICES_AT_ONCE,
+    ...rows
+  }: Omit<Parameters<typeof devicesWith>[1], 'after' | 'atMost'> & { atOnce?: number },
   work: (deviceIds: readonly string[]) => Promise<void>,
   signal: AbortSignal | undefined,
 ): Promise<number> {
@@ -99,11 +104,11 @@ async function forDevices(
   let after = FIRST_ID;
   for (;;) {
     signal?.throwIfAborted();
-    const ids = await devicesWith(db, { ...rows, after, atMost: DEVICES_AT_ONCE });
+    const ids = await devicesWith(db, { ...rows, after, atMost: atOnce });
     if (ids.length > 0) await work(ids);
     count += ids.length;
     after = ids.at(-1) ?? after;
-    if (ids.length < DEVICES_AT_ONCE) return count;
+    if (ids.length < atOnce) return count;
   }
 }
 
@@ -138,7 +143,9 @@ async function packDevices(db: Db, deviceIds: readonly string[], before: Date): 
     for (const [key, blocks] of hours) {
       const [row] = blocks;
       if (row === undefined) continue;
-      const block = mergeBlocks([...(earlier.get(key) ?? []), ...blocks].flatMap(readable));
+      const block = mergeBlocks(
+        [...(earlier.get(key) ?? []), ...blocks].flatMap((one) => readableBlock(one.block) ?? []),
+      );
       packed.push({ ...row, block: packBlock(block, { hasRange: false }) });
       const stretch = stretchOf(block, row.beginsAt.getTime());
       if (stretch !== undefined) {
@@ -172,16 +179,6 @@ export async function addToAverages(
 
 const hourOf = ({ deviceId, beginsAt }: StoredBlock) => `${deviceId} ${beginsAt.getTime()}`;
 
-/** A block that cannot be read is left out, because it would stop the history of all devices. */
-function readable({ block }: StoredBlock) {
-  try {
-    return unpackBlock(block) ?? [];
-  } catch (error) {
-    if (error instanceof DamagedBlock) return [];
-    throw error;
-  }
-}
-
 /** Sums up the days before a time that are not summed up yet, the oldest first. Returns how many they were. */
 export async function sumUpDays(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
   let days = 0;
@@ -209,9 +206,10 @@ async function sumUpDevices(
     const stretches = new Map<string, { days: Stretch[] }>();
     const rows = groupedBy(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
     for (const [deviceId, minutes] of rows) {
-      const blocks = minutes.flatMap((row) =>
-        [readable(row)].flat().map((block) => [row.beginsAt.getTime(), block] as const),
-      );
+      const blocks = minutes.flatMap((row) => {
+        const block = readableBlock(row.block);
+        return block === undefined ? [] : [[row.beginsAt.getTime(), block] as const];
+      });
       days.push(summedUpDay(deviceId, from, blocks));
       const hours = blocks.flatMap(([beginsAt, block]) => stretchOf(block, beginsAt) ?? []);
       const day = together(hours, from.getTime());
@@ -242,6 +240,7 @@ export function summedUpDay(
     inQuarters.add(block, beginsAt);
     inHours.add(block, beginsAt);
   }
+  // Not compact before the next release, so that the former one can read them (docs/decisions/metrics.md).
   const row = (stepSeconds: number, { series }: Summary): StoredBlock => ({
     deviceId,
     beginsAt: day,

@@ -19,7 +19,9 @@ export const CHOSEN_RETENTION: readonly RetentionRule[] = RESOLUTIONS.map(({ tab
   key: ['device_id', 'begins_at'],
   days,
   from: `devices d join ${table} old on old.device_id = d.id`,
-  isOver: (kept) => `old.begins_at < now() - make_interval(days => ${kept})`,
+  // A joined day is over with its last minute.
+  isOver: (kept) =>
+    `old.begins_at < now() - make_interval(days => ${table === 'metric_days' ? `${kept} + 1` : kept})`,
   organization: {
     column: 'd.org_id',
     chosenDays: `(select r.${column} from metric_retention r where r.org_id = o.id)`,

@@ -24,6 +24,7 @@ export interface StoredBlock {
 type PartitionedTable =
   | 'metric_samples'
   | 'metric_minutes'
+  | 'metric_days'
   | 'metric_quarters'
   | 'metric_hours'
   | 'presence_changes';
@@ -186,10 +187,26 @@ export async function minutesBetween(
   return rows;
 }
 
+/** The joined days of the devices from a time on whose hours are not summed up, or no longer. */
+export async function daysWithoutHours(
+  tx: Tx,
+  deviceIds: readonly string[],
+  from: Date,
+): Promise<StoredBlock[]> {
+  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
+    `select ${BLOCK} from metric_days d where device_id = any(?::uuid[]) and begins_at >= ?::timestamptz
+      and not exists (select from metric_hours h where h.device_id = d.device_id and h.begins_at = d.begins_at
+        and h.begins_at >= ?::timestamptz)
+    order by device_id, begins_at`,
+    [[...deviceIds], from, from],
+  );
+  return rows;
+}
+
 /** Writes rows, in place of those of the same device and time. The devices are held. */
 export async function putBlocks(
   tx: Tx,
-  table: 'metric_minutes' | 'metric_quarters' | 'metric_hours',
+  table: 'metric_minutes' | 'metric_days' | 'metric_quarters' | 'metric_hours',
   blocks: readonly StoredBlock[],
 ): Promise<void> {
   await tx.raw(
@@ -290,24 +307,36 @@ export async function noteSummedUp(db: Db, until: Date): Promise<void> {
   );
 }
 
-/** The samples of devices in a stretch of time that are not summed up, packed or not; the later of a minute comes last. */
+/** A row with figures of each minute, of an hour or of a day. */
+export interface DetailedBlock extends StoredBlock {
+  isDay: boolean;
+}
+
+/**
+ * The samples of devices in a stretch of time that are not summed up, packed or not: in the order of their times, a day
+ * before its hours, and the later samples of a minute last. The first day may begin before the stretch of time.
+ */
 export async function detailsOf(
   { tx, caller }: Pick<Context, 'tx' | 'caller'>,
   deviceIds: readonly string[],
   { from, to }: { from: Date; to: Date },
-): Promise<StoredBlock[]> {
-  const { rows } = await tx.raw<{ rows: StoredBlock[] }>(
-    `select "deviceId", "beginsAt", block from (
-      select ${BLOCK}, '-infinity'::timestamptz as arrived_at from metric_minutes
+): Promise<DetailedBlock[]> {
+  const { rows } = await tx.raw<{ rows: DetailedBlock[] }>(
+    `select "deviceId", "beginsAt", block, "isDay" from (
+      select ${BLOCK}, true as "isDay", '-infinity'::timestamptz as arrived_at from metric_days
+      where device_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}
+        and begins_at > ?::timestamptz - interval '1 day' and begins_at < ?::timestamptz
+      union all
+      select ${BLOCK}, false, '-infinity'::timestamptz from metric_minutes
       where device_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}
         and begins_at >= ?::timestamptz and begins_at < ?::timestamptz
       union all
-      select ${BLOCK}, arrived_at from metric_samples
+      select ${BLOCK}, false, arrived_at from metric_samples
       where device_id = any(?::uuid[]) and ${inTenant(caller, 'org_id')}
         and begins_at >= ?::timestamptz and begins_at < ?::timestamptz and arrived_at >= ?::timestamptz - interval '1 hour'
-    ) as found order by "deviceId", "beginsAt", arrived_at`,
+    ) as found order by "deviceId", "beginsAt", "isDay" desc, arrived_at`,
     // Nothing arrives before it is sampled, but for clocks that differ, so that earlier partitions are passed over.
-    [[...deviceIds], from, to, [...deviceIds], from, to, from],
+    [[...deviceIds], from, to, [...deviceIds], from, to, [...deviceIds], from, to, from],
   );
   return rows;
 }

@@ -8,19 +8,20 @@ import { findDevice } from '../devices/index.ts';
 import { conditionsOf } from '../filters/index.ts';
 import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import { hourlyAverages } from './averages.ts';
-import { type Block, DamagedBlock, type ReadBlock, type Series, unpackBlock } from './block.ts';
+import { readableBlock } from './block.ts';
 import { type Forecast, forecastOf, type UsedPoint } from './forecast.ts';
 import { type Gap, gapsBetween, reasonOf, type Turn } from './gaps.ts';
-import { kindOf, type MetricName } from './metric.ts';
+import { type Block, kindOf, type MetricName, type ReadBlock, type Series } from './metric.ts';
 import { MetricRetentionChoice } from './metric.model.ts';
 import {
+  daysWithoutHours,
+  type DetailedBlock,
   detailsOf,
   hoursOfDevices,
   minutesBetween,
   type NewestSample,
   newestSamples,
   presenceChanges,
-  type StoredBlock,
   summedUp,
 } from './metric.queries.ts';
 import {
@@ -37,7 +38,7 @@ import {
   type RankedMetric,
 } from './metric.schema.ts';
 import { stepFor, tableFor } from './resolution.ts';
-import { mergeBlocks, Summary } from './series.ts';
+import { joinBlocks, mergeBlocks, Summary } from './series.ts';
 
 /** The history of a device. Throws `validation_failed` for a range that has no end, or is too long. */
 export async function readMetrics(ctx: Context, id: string, query: MetricQuery): Promise<DeviceMetrics> {
@@ -93,7 +94,7 @@ async function readHistory(
   if (table !== 'metric_minutes') {
     const days = await summedUp(ctx, table, [id], { from: first, to: last });
     for (const { beginsAt, block } of days) {
-      const found = readable(block, wants);
+      const found = readableBlock(block, wants);
       if (found !== undefined) add(beginsAt.getTime(), [found]);
     }
     // Days are summed up in their order, so minutes are needed behind the last one.
@@ -102,34 +103,33 @@ async function readHistory(
     details = new Date(newest === undefined ? kept : Math.max(kept, newest + DAY_MS));
   }
   const minutes = await detailsOf(ctx, [id], { from: details, to: last });
-  for (const { beginsAt, blocks } of byHour(minutes, wants)) add(beginsAt, blocks);
+  for (const { beginsAt, blocks } of stretchesOf(minutes, wants)) add(beginsAt, blocks);
   return { series: summary.series, sampled };
 }
 
-/** A block that cannot be read is as if it were not there: the rest of the history is shown. */
-export function readable(bytes: Buffer, wants?: (metric: MetricName) => boolean): ReadBlock | undefined {
-  try {
-    return unpackBlock(bytes, wants);
-  } catch (error) {
-    if (error instanceof DamagedBlock) return undefined;
-    throw error;
-  }
+interface Stretch {
+  beginsAt: number;
+  blocks: ReadBlock[];
 }
 
-/** The blocks of each hour. @param rows  in the order of their times */
-function byHour(
-  rows: readonly StoredBlock[],
-  wants: (metric: MetricName) => boolean,
-): { beginsAt: number; blocks: ReadBlock[] }[] {
-  const hours: { beginsAt: number; blocks: ReadBlock[] }[] = [];
-  for (const { beginsAt, block } of rows) {
-    const found = readable(block, wants);
+/** The blocks of each day that is joined, and of each hour of the other days. @param rows  in the order of `detailsOf` */
+function stretchesOf(rows: readonly DetailedBlock[], wants: (metric: MetricName) => boolean): Stretch[] {
+  const stretches: (Stretch & { endsAt: number })[] = [];
+  for (const { beginsAt, block, isDay } of rows) {
+    const found = readableBlock(block, wants);
     if (found === undefined) continue;
-    const last = hours.at(-1);
-    if (last?.beginsAt === beginsAt.getTime()) last.blocks.push(found);
-    else hours.push({ beginsAt: beginsAt.getTime(), blocks: [found] });
+    const at = beginsAt.getTime();
+    const last = stretches.at(-1);
+    if (last === undefined || at >= last.endsAt) {
+      stretches.push({ beginsAt: at, endsAt: at + (isDay ? DAY_MS : HOUR_MS), blocks: [found] });
+    } else if (at === last.beginsAt && last.endsAt - at === HOUR_MS) last.blocks.push(found);
+    // What came after the day was joined.
+    else {
+      const day = last.blocks.map((one) => ({ beginsAt: last.beginsAt, block: one }));
+      last.blocks = [joinBlocks([...day, { beginsAt: at, block: found }], last.beginsAt)];
+    }
   }
-  return hours;
+  return stretches;
 }
 
 export const rounded = (value: number) => Math.round(value * 100) / 100;
@@ -173,7 +173,10 @@ export async function turnsOfDevices(
   return turns;
 }
 
-/** The figures of devices for each minute of a stretch of time, as one block for each hour, in order. */
+/**
+ * The figures of devices for each minute of a stretch of time, as one block for each hour or day, in order. Of a day that
+ * is joined all minutes are there.
+ */
 export async function minutesOfDevices(
   ctx: Pick<Context, 'tx' | 'caller'>,
   deviceIds: readonly string[],
@@ -183,10 +186,10 @@ export async function minutesOfDevices(
   const rows = await detailsOf(ctx, deviceIds, { from, to });
   const devices = new Map<string, (Block & { beginsAt: number })[]>();
   for (const [deviceId, ofDevice] of groupedBy(rows, (row) => row.deviceId)) {
-    const hours = byHour(ofDevice, wants);
+    const stretches = stretchesOf(ofDevice, wants);
     devices.set(
       deviceId,
-      hours.map(({ beginsAt, blocks }) => ({ beginsAt, ...mergeBlocks(blocks) })),
+      stretches.map(({ beginsAt, blocks }) => ({ beginsAt, ...mergeBlocks(blocks) })),
     );
     await othersTurn();
   }
@@ -253,7 +256,7 @@ const isOfVolume = (metric: MetricName) => metric === 'volumeUsedBytes' || metri
 function figuresNow(sample: NewestSample, metric: RankedMetric): MetricNow[] {
   const { deviceId, orgId, hostname, displayName } = sample;
   const wants = metric === 'volumePercent' ? isOfVolume : (one: MetricName) => one === metric;
-  const block = readable(sample.block, wants);
+  const block = readableBlock(sample.block, wants);
   const slot = block?.slots.at(-1);
   if (block === undefined || slot === undefined) return [];
   const at = new Date(sample.beginsAt.getTime() + slot * block.stepSeconds * 1000).toISOString();
@@ -294,17 +297,20 @@ async function forecastsOf(
   const range = { from: new Date(now - FORECAST_DAYS * DAY_MS), to: new Date(now + DAY_MS) };
   const days = await summedUp(ctx, 'metric_hours', deviceIds, range);
   // The last days are not summed up yet.
+  const recent = now - SUMMED_UP_WITHIN_DAYS * DAY_MS;
   const hours = await minutesBetween(ctx.tx, deviceIds, {
-    from: new Date(now - SUMMED_UP_WITHIN_DAYS * DAY_MS),
+    from: new Date(recent),
     to: range.to,
     everyHours: FORECAST_EVERY_HOURS,
   });
+  // An organization may keep the sums for shorter than the minutes.
+  const joined = await daysWithoutHours(ctx.tx, deviceIds, new Date(recent - DAY_MS));
   const points = new Map<string, UsedPoint[]>();
-  for (const { deviceId, beginsAt, block } of [...days, ...hours]) {
-    const found = readable(block, isOfVolume);
+  for (const { deviceId, beginsAt, block } of [...days, ...joined, ...hours]) {
+    const found = readableBlock(block, isOfVolume);
     if (found === undefined) continue;
     // One point of an hour, or one in some hours of a day.
-    const everySlots = found.stepSeconds < HOUR_MS / 1000 ? Number.POSITIVE_INFINITY : FORECAST_EVERY_HOURS;
+    const everySlots = (FORECAST_EVERY_HOURS * HOUR_MS) / 1000 / found.stepSeconds;
     for (const { volume, used, total } of volumesOf(found)) {
       const totals = new Map(total);
       const key = volumeKey(deviceId, volume);

@@ -45,3 +45,27 @@ export const PLAIN_METRICS = METRIC_NAMES.filter((name) => kindOf(name).of === u
   MetricName,
   `volume${string}` | `process${string}`
 >[];
+
+/** One metric of a device over the slots of a block. The arrays have the same length, and slots ascend. */
+export interface Series {
+  metric: MetricName;
+  /** The volume or process; empty for metrics of which a device has one. */
+  label: string;
+  slots: number[];
+  min: number[];
+  avg: number[];
+  max: number[];
+}
+
+export interface Block {
+  stepSeconds: number;
+  series: readonly Series[];
+}
+
+/** A block as it is read. */
+export interface ReadBlock extends Block {
+  /** The slots that any series has, wanted or not. */
+  slots: number[];
+  /** There were series of a later release, which are left out. */
+  hasUnknown: boolean;
+}

@@ -4,6 +4,7 @@ import { KEPT_DAYS, type MetricRetention } from './metric.schema.ts';
 /** The tables with a row for each device and time, from the finest to the coarsest, and what keeps each how long. */
 export const RESOLUTIONS = [
   { table: 'metric_minutes', column: 'minute_days', choice: 'minuteDays', days: KEPT_DAYS.minuteDays },
+  { table: 'metric_days', column: 'minute_days', choice: 'minuteDays', days: KEPT_DAYS.minuteDays },
   { table: 'metric_quarters', column: 'quarter_days', choice: 'quarterDays', days: KEPT_DAYS.quarterDays },
   { table: 'metric_hours', column: 'hour_days', choice: 'hourDays', days: KEPT_DAYS.hourDays },
 ] as const satisfies readonly {

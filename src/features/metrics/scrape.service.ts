@@ -4,9 +4,10 @@ import { AppError } from '../../platform/errors.ts';
 import { Download } from '../../platform/http/file-answer.ts';
 import { conditionsOf } from '../filters/index.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
+import { readableBlock } from './block.ts';
 import { type DeviceToScrape, devicesToScrape } from './metric.queries.ts';
 import type { ScrapeQuery } from './metric.schema.ts';
-import { DEVICES_AT_ONCE, readable, rounded } from './metric.service.ts';
+import { DEVICES_AT_ONCE, rounded } from './metric.service.ts';
 import { openMetricsText, SCRAPED_METRICS, type ScrapedDevice } from './openmetrics.ts';
 
 /** So many devices are answered at a time: 22 MiB with two volumes each, and 0.8 MiB compressed. */
@@ -39,7 +40,7 @@ async function* scrapedText(devices: readonly DeviceToScrape[]): AsyncGenerator<
   const scraped: ScrapedDevice[] = [];
   for (const [at, { block, ...device }] of devices.entries()) {
     if (at % DEVICES_AT_ONCE === DEVICES_AT_ONCE - 1) await othersTurn();
-    const found = block === null ? undefined : readable(block, (metric) => wanted.has(metric));
+    const found = block === null ? undefined : readableBlock(block, (metric) => wanted.has(metric));
     const newest = found?.slots.at(-1);
     const figures = (found?.series ?? []).flatMap(({ metric, label, slots, avg }) => {
       const value = avg.at(-1);

@@ -1,7 +1,7 @@
 import { MINUTE_MS, HOUR_MS } from '../../clock.ts';
 import { type MetricSample, SAMPLE_SECONDS, SAMPLES_KEPT_HOURS } from '../../protocol/index.ts';
-import { type Block, type Series, SERIES_MAX } from './block.ts';
-import { kindOf, type MetricName, PLAIN_METRICS } from './metric.ts';
+import { SERIES_MAX } from './block.ts';
+import { type Block, kindOf, type MetricName, PLAIN_METRICS, type ReadBlock, type Series } from './metric.ts';
 
 /** How far ahead of the server's clock a sample may be. It then counts as taken now. */
 const AHEAD_MS = 5 * MINUTE_MS;
@@ -74,6 +74,22 @@ class SeriesSet {
   /** @param slot  not before the last one of the series; the same one again replaces its figure */
   append(metric: MetricName, label: string, slot: number, value: number | undefined): void {
     if (value === undefined) return;
+    const series = this.#of(metric, label);
+    if (series.slots.at(-1) === slot) series.avg[series.slots.length - 1] = value;
+    else {
+      series.slots.push(slot);
+      series.avg.push(value);
+    }
+  }
+
+  /** @param slots  behind the last one of the series */
+  extend(metric: MetricName, label: string, slots: readonly number[], values: readonly number[]): void {
+    const series = this.#of(metric, label);
+    series.slots.push(...slots);
+    series.avg.push(...values);
+  }
+
+  #of(metric: MetricName, label: string): Series {
     let ofMetric = this.#series.get(metric);
     if (ofMetric === undefined) {
       ofMetric = new Map();
@@ -85,11 +101,7 @@ class SeriesSet {
       series = { metric, label, slots: [], min: figures, avg: figures, max: figures };
       ofMetric.set(label, series);
     }
-    if (series.slots.at(-1) === slot) series.avg[series.slots.length - 1] = value;
-    else {
-      series.slots.push(slot);
-      series.avg.push(value);
-    }
+    return series;
   }
 
   get all(): Series[] {
@@ -115,6 +127,10 @@ const fewest = (series: readonly Series[]): readonly Series[] =>
 export function mergeBlocks(blocks: readonly Block[]): Block {
   const [first] = blocks;
   if (first !== undefined && blocks.length === 1) return first;
+  return { stepSeconds: first?.stepSeconds ?? SAMPLE_SECONDS, series: fewest(seriesByMinute(blocks)) };
+}
+
+function seriesByMinute(blocks: readonly Block[]): Series[] {
   const minutes = new Map<number, { series: Series; at: number }[]>();
   for (const { series: all } of blocks) {
     for (const series of all) {
@@ -129,7 +145,45 @@ export function mergeBlocks(blocks: readonly Block[]): Block {
   for (const [slot, figures] of [...minutes].sort(([a], [b]) => a - b)) {
     for (const { series, at } of figures) merged.append(series.metric, series.label, slot, series.avg[at]);
   }
-  return { stepSeconds: first?.stepSeconds ?? SAMPLE_SECONDS, series: fewest(merged.all) };
+  return merged.all;
+}
+
+/** The same block as one that begins so many slots earlier. */
+const inLaterSlots = (block: ReadBlock, later: number): ReadBlock => ({
+  ...block,
+  slots: block.slots.map((slot) => slot + later),
+  series: block.series.map((series) => ({ ...series, slots: series.slots.map((slot) => slot + later) })),
+});
+
+/**
+ * Blocks of one device and day as one that begins with the day, with all their series.
+ * @param stretches  with the time in ms at which each begins; where they have a minute in common, the later one counts
+ */
+export function joinBlocks(
+  stretches: readonly { beginsAt: number; block: ReadBlock }[],
+  day: number,
+): ReadBlock {
+  const blocks = stretches.map(({ beginsAt, block }) =>
+    inLaterSlots(block, Math.round((beginsAt - day) / (block.stepSeconds * 1000))),
+  );
+  const slots = [...new Set(blocks.flatMap((block) => block.slots))].sort((a, b) => a - b);
+  let last = -1;
+  const inOrder = blocks.every((block) => {
+    const before = last;
+    last = Math.max(last, block.slots.at(-1) ?? -1);
+    return block.slots.every((slot) => slot > before);
+  });
+  const series = inOrder ? oneAfterAnother(blocks) : seriesByMinute(blocks);
+  const hasUnknown = blocks.some((block) => block.hasUnknown);
+  return { stepSeconds: blocks[0]?.stepSeconds ?? SAMPLE_SECONDS, slots, series, hasUnknown };
+}
+
+function oneAfterAnother(blocks: readonly Block[]): Series[] {
+  const all = new SeriesSet();
+  for (const { series } of blocks) {
+    for (const { metric, label, slots, avg } of series) all.extend(metric, label, slots, avg);
+  }
+  return all.all;
 }
 
 interface Sum {

@@ -2,6 +2,7 @@ import { upgradeReport } from '../agent-upgrades/index.ts';
 import { alertReport } from '../alerts/index.ts';
 import { peopleReport } from '../audit/index.ts';
 import { backupReport } from '../backup/index.ts';
+import { cloudBackupReport } from '../cloud-backup/index.ts';
 import { commandReport } from '../commands/index.ts';
 import { deviceReport } from '../devices/index.ts';
 import { softwareReport } from '../inventory/index.ts';
@@ -13,6 +14,7 @@ export const PARTS = {
   availability: availabilityReport,
   alerts: alertReport,
   backups: backupReport,
+  cloudBackups: cloudBackupReport,
   software: softwareReport,
   upgrades: upgradeReport,
   commands: commandReport,
@@ -26,6 +28,7 @@ export const PART_NAMES = [
   'availability',
   'alerts',
   'backups',
+  'cloudBackups',
   'software',
   'upgrades',
   'commands',

@@ -47,11 +47,14 @@ function figuresOf({
   availability,
   alerts,
   backups,
+  cloudBackups,
   software,
   upgrades,
   commands,
 }: MonthReport): Line[] {
   const count = (n: number) => n.toLocaleString('en');
+  const outcomes = ({ completed, partial, failed }: { completed: number; partial: number; failed: number }) =>
+    `${count(completed)} completed, ${count(partial)} in part, ${count(failed)} failed`;
   const share = availability.connectedShare;
   return [
     [
@@ -63,14 +66,10 @@ function figuresOf({
     ...(alerts === null
       ? []
       : [['Alerts', `${count(alerts.opened)} opened, ${count(alerts.resolved)} resolved`] as const]),
-    ...(backups === null
+    ...(backups === null ? [] : [['Backups', outcomes(backups.jobs)] as const]),
+    ...(cloudBackups === null || cloudBackups.configurations === 0
       ? []
-      : [
-          [
-            'Backups',
-            `${count(backups.jobs.completed)} completed, ${count(backups.jobs.partial)} in part, ${count(backups.jobs.failed)} failed`,
-          ] as const,
-        ]),
+      : [['Backups of Microsoft 365', outcomes(cloudBackups.runs)] as const]),
     [
       'Software',
       `${count(software.installed)} installed, ${count(software.updated)} updated, ${count(software.removed)} removed`,

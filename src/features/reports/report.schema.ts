@@ -34,6 +34,7 @@ export const MonthReport = z
     availability: PARTS.availability.shape,
     alerts: PARTS.alerts.shape.nullable(),
     backups: PARTS.backups.shape.nullable(),
+    cloudBackups: PARTS.cloudBackups.shape.nullable(),
     software: PARTS.software.shape,
     upgrades: PARTS.upgrades.shape,
     commands: PARTS.commands.shape,

@@ -43,6 +43,7 @@ export async function readMonthReport(
     availability: await PARTS.availability.read(ctx, span),
     alerts: await ifAllowed(ctx, span, PARTS.alerts),
     backups: await ifAllowed(ctx, span, PARTS.backups),
+    cloudBackups: await ifAllowed(ctx, span, PARTS.cloudBackups),
     software: await PARTS.software.read(ctx, span),
     upgrades: await PARTS.upgrades.read(ctx, span),
     commands: await PARTS.commands.read(ctx, span),

@@ -1,6 +1,7 @@
 import type { Context } from '../../platform/context.ts';
 import { containing, nameOrder } from '../../platform/db/statement.ts';
 import { AppError } from '../../platform/errors.ts';
+import type { Mailer } from '../../platform/mail.ts';
 import type { Page } from '../../platform/http/pagination.ts';
 import { assertOrganizationAccess } from '../organizations/index.ts';
 import {
@@ -30,6 +31,8 @@ export interface BreakGlassGuard {
 
 export interface MemberGuards {
   breakGlassGuard: BreakGlassGuard;
+  /** Throws `mfa_required` unless the caller has given their second factor in this session a short time ago. */
+  assertFreshSecondFactor(ctx: Context, what: string): Promise<void>;
 }
 
 export async function listMembers(ctx: Context, query: UserQuery): Promise<Page<Member>> {
@@ -122,6 +125,40 @@ export async function assignRole(ctx: Context, id: string, wanted: RoleAssignmen
   });
   return { ...(await readMember(ctx, id)), before };
 }
+
+/**
+ * Removes all second factors of a member who has lost them. The password stays, and is all that the next sign-in asks for.
+ * Their API keys stay as well, because they never needed a second factor.
+ */
+export async function resetSecondFactors(
+  ctx: Context,
+  id: string,
+  { mailer, ...guards }: MemberGuards & { mailer: Mailer },
+): Promise<Member> {
+  if (id === ctx.caller.userId) {
+    throw new AppError('forbidden', 'Remove your own second factors on your profile.');
+  }
+  await guards.assertFreshSecondFactor(ctx, 'Removing the second factors of a user');
+  const before = await checkedChange(ctx, id, guards, async (member) => {
+    if (!member.mfaEnabled) throw new AppError('conflict', 'This user has no second factor.');
+    // The database removes the factors, and sign-ins that wait for them, with the mark on the account.
+    await User.query(ctx.tx).findById(id).patch({ mfaEnabled: false });
+    await endSessionsOf(ctx.tx, id, 'mfa_reset');
+    await mailer.send(ctx.tx, factorsRemoved(member, ctx.caller.name), { partnerId: ctx.caller.partnerId });
+  });
+  ctx.recordChange({ mfaEnabled: true }, { mfaEnabled: false });
+  return { ...before, mfaEnabled: false };
+}
+
+const factorsRemoved = ({ email, name }: Member, administrator: string) => ({
+  to: email,
+  subject: 'The second factors of your Muster account were removed',
+  text: [
+    `Hello ${name},`,
+    `${administrator} has just removed the second factors of your Muster account: authenticator app, recovery codes and passkeys. Your sessions have ended. Sign in with your password, and set up a new second factor on your profile.`,
+    'If you did not ask for this, change your password, and tell your administrator.',
+  ].join('\n\n'),
+});
 
 /**
  * Makes one change of one member: checks that the caller may make it, and afterwards that the tenant still has an

@@ -13,6 +13,7 @@ import {
   type MemberGuards,
   readSelf,
   removeMember,
+  resetSecondFactors,
 } from './member.service.ts';
 import { readMember, type Member } from './user.queries.ts';
 import {
@@ -171,6 +172,19 @@ export function userRoutes(parts: InvitationParts & MemberGuards): RouteGroup {
             details: { before: rights(before), after: rights(member) },
           }),
         },
+      }),
+      route({
+        method: 'post',
+        path: '/users/:id/mfa/reset',
+        summary: 'Remove the second factors of a user who has lost them',
+        description:
+          'Removes the authenticator app with its recovery codes, and all passkeys. Their sessions end, their password and API keys stay, and they are told by mail. Needs your own second factor of the last 15 minutes, and all permissions that the user has. Your own second factors are removed on your profile. The last person who can sign in if an enforced identity provider fails keeps theirs.',
+        access: { ...peopleOfEveryScope('users:write'), mfa: true },
+        params: IdParams,
+        response: User,
+        errors: ['conflict', 'mfa_required'],
+        handler: ({ ctx, params }) => resetSecondFactors(ctx, params.id, parts),
+        audit: { action: 'user.mfa_reset', resource: 'user', note: (member) => about(member) },
       }),
     ],
   };

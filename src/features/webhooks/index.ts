@@ -1,12 +1,12 @@
 import type { Db } from '../../platform/db/pool.ts';
-import { bounded, byRules, cascade } from '../../platform/db/retention-rule.ts';
+import { bounded } from '../../platform/db/retention-rule.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { GuardedFetch } from '../../platform/outbound/guarded-fetch.ts';
 import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { defineFeature } from '../feature.ts';
 import { deliveryRoutes, webhookRoutes, type WebhookRouteParts } from './webhook.routes.ts';
-import { webhookRetention } from './webhook.model.ts';
+import { endWebhookEventsRegularly } from './end-webhook-events.job.ts';
 import { type DispatcherTiming, WebhookDispatcher } from './webhook.work.ts';
 import { WEBHOOKS_MAX } from './webhook.service.ts';
 
@@ -24,6 +24,10 @@ interface WorkerParts {
   metrics: Metrics;
   webhookTiming?: Partial<DispatcherTiming> | undefined;
 }
+
+/** Whole partitions are dropped. */
+const byPartition = (table: string) =>
+  ({ table, ends: 'retention', worker: 'the background job webhooks.end' }) as const;
 
 export const feature = defineFeature({
   name: 'webhooks',
@@ -46,9 +50,10 @@ export const feature = defineFeature({
       webhooks: new WebhookDispatcher({ db, outbound, secrets, log, onAttempt }, webhookTiming),
     };
   },
+  jobs: endWebhookEventsRegularly,
   tables: [
     bounded('webhooks', `an organization or partner has at most ${WEBHOOKS_MAX}`),
-    ...byRules(webhookRetention),
-    cascade('webhook_deliveries', 'webhook_events'),
+    byPartition('webhook_events'),
+    byPartition('webhook_deliveries'),
   ],
 });

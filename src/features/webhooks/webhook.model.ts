@@ -104,14 +104,17 @@ export class DeliveryWithEvent extends Delivery {
   declare data: unknown;
 }
 
-/** Old events are removed with the log of their deliveries, so a replay can go back as far as this. */
+/** For how many days events are kept with the log of their deliveries, and how far back a replay can go. */
+export const EVENT_DAYS = 14;
+
+/** What is removed row by row, because it lies in partitions that are not dropped. A trigger takes the deliveries along. */
 export const webhookRetention: readonly RetentionRule[] = [
-  {
-    table: 'webhook_events',
-    key: ['id'],
-    days: 14,
-    isOver: (days) => `old.created_at < now() - make_interval(days => ${days})`,
-    // The deliveries of each go with it.
-    atOnce: 1000,
-  },
-];
+  'webhook_events_former',
+  'webhook_events_rest',
+].map((table) => ({
+  table,
+  key: ['id'],
+  days: EVENT_DAYS,
+  isOver: (days: string) => `old.created_at < now() - make_interval(days => ${days})`,
+  atOnce: 1000,
+}));

@@ -130,6 +130,8 @@ export async function fanOut(db: Db): Promise<boolean> {
         left join organizations o on o.id = e.org_id
         where e.id = any(?::uuid[])
           and (e.org_id is null or o.deleted_at is null and ${isManageableSql('o')})
+        -- A webhook that is deleted meanwhile takes these deliveries along.
+        for key share of w
       ), room as (
         select w.webhook_id, (
           select count(*) from (
@@ -244,6 +246,8 @@ export const dueDeliveries = (db: Db, webhookId: string, limit: number): Promise
 
 export interface Attempted {
   deliveryId: string;
+  /** Says in which partition the delivery lies. */
+  eventId: string;
   webhookId: string;
   /** Before this attempt. */
   attempts: number;
@@ -284,14 +288,14 @@ export async function recordWebhookAttempt(
 /** Records an attempt in the delivery: delivered, tried again later, or failed. */
 export async function recordDeliveryAttempt(
   tx: Tx,
-  { deliveryId, attempts }: Attempted,
+  { deliveryId, eventId, attempts }: Attempted,
   { ok, responseStatus, responseExcerpt, durationMs, error, retryAfterMs: asked = 0 }: Outcome,
 ): Promise<void> {
   const waitMs = ok ? undefined : retryWaitMs(attempts + 1, Math.random());
   const next =
     waitMs === undefined ? null : tx.raw(`now() + ? * interval '1 millisecond'`, [Math.max(waitMs, asked)]);
   await tx('webhook_deliveries')
-    .where({ id: deliveryId, status: 'pending' })
+    .where({ id: deliveryId, event_id: eventId, status: 'pending' })
     .update({
       status: ok ? 'delivered' : next === null ? 'failed' : 'pending',
       attempts: attempts + 1,
@@ -306,10 +310,14 @@ export async function recordDeliveryAttempt(
 }
 
 /** Ends the delivery of an event that cannot be sent at all. */
-export async function failDelivery(db: Db, deliveryId: string, error: string): Promise<void> {
+export async function failDelivery(
+  db: Db,
+  { id, eventId }: Pick<Due, 'id' | 'eventId'>,
+  error: string,
+): Promise<void> {
   await withSystem(db, 'end a delivery that cannot be sent', (tx) =>
     tx('webhook_deliveries')
-      .where({ id: deliveryId, status: 'pending' })
+      .where({ id, event_id: eventId, status: 'pending' })
       .update({ status: 'failed', next_attempt_at: null, ended_at: tx.fn.now(), error }),
   );
 }

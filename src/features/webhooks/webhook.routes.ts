@@ -208,7 +208,7 @@ async function checkUrl(
 export const deliveryRoutes: RouteGroup = {
   name: 'Webhook deliveries',
   description:
-    'The log of what was sent to webhooks. It is kept for 14 days. An addition to the specification.',
+    'The log of what was sent to webhooks. It is kept for at least 14 days, and for at most 21. An addition to the specification.',
   routes: [
     route({
       method: 'get',

@@ -1,6 +1,7 @@
 import { clock } from '../../clock.ts';
 import type { BackgroundPart } from '../../platform/close-stack.ts';
 import { isDatabaseAway } from '../../platform/db/database-errors.ts';
+import { ComingPartitions } from '../../platform/db/partitions.ts';
 import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -10,6 +11,7 @@ import { eventType } from './event-catalogue.ts';
 import { type Message, post, FAILURES_BEFORE_PAUSE, type Outcome } from './post.ts';
 import { signingSecrets } from './signing.ts';
 import type { Webhook } from './webhook.model.ts';
+import { addComingWebhookPartitions } from './webhook-partition.queries.ts';
 import {
   fanOut,
   claimWebhooks,
@@ -52,6 +54,7 @@ const CONCURRENT_WEBHOOKS = 32;
 export class WebhookDispatcher implements BackgroundPart {
   readonly #parts: Omit<ServeParts, 'signal'>;
   readonly #timing: DispatcherTiming;
+  readonly #partitions: ComingPartitions;
   readonly #abort = new AbortController();
   readonly #serving = new Set<Promise<void>>();
   #looping: Promise<void> = Promise.resolve();
@@ -65,6 +68,14 @@ export class WebhookDispatcher implements BackgroundPart {
   constructor(parts: Omit<ServeParts, 'signal'>, timing: Partial<DispatcherTiming> = {}) {
     this.#parts = parts;
     this.#timing = { ...TIMING, ...timing };
+    const { db, log } = parts;
+    this.#partitions = new ComingPartitions({
+      add: () => addComingWebhookPartitions(db),
+      log,
+      failure: 'webhooks.partitions_not_added',
+      // Each attempt may hold up who reads the log.
+      retryMs: 60_000,
+    });
   }
 
   start(): void {
@@ -132,6 +143,7 @@ export class WebhookDispatcher implements BackgroundPart {
 
   async #round(): Promise<Round> {
     const { db } = this.#parts;
+    await this.#partitions.ensure();
     const hasMore = await fanOut(db);
     const free = CONCURRENT_WEBHOOKS - this.#serving.size;
     if (free === 0) return { hasMore: false, begun: 0 };
@@ -206,7 +218,7 @@ async function deliver(parts: ServeParts, webhook: Webhook, due: Due, failures: 
   const { db, outbound, secrets, signal, onAttempt } = parts;
   const message = messageOf(due);
   if (typeof message === 'string') {
-    await failDelivery(db, due.id, message);
+    await failDelivery(db, due, message);
     return failures;
   }
   const destination = { url: webhook.url, secrets: signingSecrets(secrets, webhook, clock.date()) };
@@ -214,7 +226,13 @@ async function deliver(parts: ServeParts, webhook: Webhook, due: Due, failures: 
   onAttempt(outcome.ok ? 'delivered' : 'failed');
   return recordAttempt(
     db,
-    { deliveryId: due.id, webhookId: webhook.id, attempts: due.attempts, eventOrgId: due.orgId },
+    {
+      deliveryId: due.id,
+      eventId: due.eventId,
+      webhookId: webhook.id,
+      attempts: due.attempts,
+      eventOrgId: due.orgId,
+    },
     outcome,
   );
 }

@@ -35,7 +35,7 @@ const CLAIMS_PER_READ = 1000;
 interface Parts {
   registry: ActorRegistry;
   directory: Directory;
-  store: Pick<DeviceStore, 'outdatedClaims'>;
+  store: Pick<DeviceStore, 'misrecorded'>;
   bus: NodeBus<HubMessage>;
   events: ActorEvents;
   limits: ActorLimits;
@@ -96,15 +96,20 @@ export class AgentConnections {
   }
 
   /**
-   * Claims again the devices of this node of which the database has a greater epoch than that of their claim: whatever
-   * they report would have no effect. A node whose clock is behind gives such claims while Redis is away.
+   * Corrects what the database says of the connected devices of this node. Devices with a greater epoch than that of
+   * their claim are claimed again: a node whose clock is behind gives such claims while Redis is away. Devices that are
+   * stored as disconnected are reported again: another node may have marked them as lost after this one was back.
    */
-  async renewOutdated(): Promise<void> {
+  async correctRecords(): Promise<void> {
     const { registry, store, directory, bus } = this.#parts;
     const online = [...registry.values()].filter(({ state }) => state === 'online');
     for (let start = 0; start < online.length; start += CLAIMS_PER_READ) {
       const claims = online.slice(start, start + CLAIMS_PER_READ);
-      for (const deviceId of await store.outdatedClaims(claims)) {
+      for (const { deviceId, difference } of await store.misrecorded(claims)) {
+        if (difference === 'disconnected') {
+          registry.get(deviceId)?.republish();
+          continue;
+        }
         // Another node may have the device now, whose claim must stay.
         const owner = await directory.find(deviceId);
         if (owner?.nodeId === bus.nodeId) this.renew(deviceId);

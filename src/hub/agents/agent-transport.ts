@@ -1,4 +1,4 @@
-import type { DefaultEventsMap, Namespace, Server, Socket } from 'socket.io';
+import type { DefaultEventsMap, DisconnectReason, Namespace, Server, Socket } from 'socket.io';
 import {
   AGENT_EVENTS,
   AGENT_MESSAGE_MAX_BYTES,
@@ -25,7 +25,7 @@ import { AgentInbox } from './agent-inbox.ts';
 import type { UpgradeGate } from '../wire/admission.ts';
 import { type AgentWire, chooseWire, type WirePath } from '../wire/agent-wire.ts';
 import type { LiveQueryFailure } from '../device/live-query.ts';
-import type { DeviceActor } from '../device/device-actor.ts';
+import type { DeviceActor, LinkLoss } from '../device/device-actor.ts';
 import { releaseHandshake } from '../wire/socket-server.ts';
 import type { AgentCredentials, AgentIdentity, Claimant } from '../ports.ts';
 import type { IdentityGuard } from './identity-guard.ts';
@@ -105,8 +105,8 @@ export function serveAgents(io: Server, parts: AgentParts): AgentTransport {
     wire.install(inbox);
     // Receives every event that reaches Socket.IO. It passes none on, because there are no listeners behind it.
     socket.use((event) => inbox.receiveArgs(event));
-    socket.on('disconnect', (_reason, details) => {
-      if (!isTooLarge(details)) return actor.linkClosed();
+    socket.on('disconnect', (reason, details) => {
+      if (!isTooLarge(details)) return actor.linkClosed(undefined, linkLossOf(reason));
       parts.log.warn({ deviceId: identity.deviceId }, 'hub.message_too_large');
       actor.linkClosed(TOO_LARGE);
     });
@@ -123,6 +123,10 @@ const TOO_LARGE: LiveQueryFailure = {
   code: AgentErrorCode.tooLarge,
   message: `The agent sent more than ${AGENT_MESSAGE_MAX_BYTES} bytes in one message, which ended its connection.`,
 };
+
+/** Engine.IO closes a connection on which no ping is answered, as when the machine has lost its network or its power. */
+const linkLossOf = (reason: DisconnectReason): LinkLoss =>
+  reason === 'ping timeout' ? 'heartbeat_missed' : 'socket_closed';
 
 /** Engine.IO passes on only the text of the websocket's error. */
 const isTooLarge = (details: unknown) =>

@@ -91,6 +91,9 @@ export interface ActorOptions {
   now: number;
 }
 
+/** Whether a connection was closed, or ended because the agent stopped answering while it was open. */
+export type LinkLoss = Extract<PresenceReason, 'socket_closed' | 'heartbeat_missed'>;
+
 const MAILBOX_CAPACITY = 256;
 
 /**
@@ -122,7 +125,8 @@ export class DeviceActor {
   /** Shared by all who ask at the same time. */
   #proof: Promise<boolean> | undefined;
   #graceTimer: Timer | undefined;
-  #linkOpen = true;
+  /** How the connection was lost. Undefined while it is open. */
+  #linkLoss: LinkLoss | undefined;
   #supersededBy = 0;
   /** Why the actor ended. Undefined before it has, and when another connection has taken over. */
   #endedBecause: PresenceReason | undefined;
@@ -171,6 +175,9 @@ export class DeviceActor {
   }
   get openQueries(): number {
     return this.#queries?.size ?? 0;
+  }
+  get #linkOpen(): boolean {
+    return this.#linkLoss === undefined;
   }
   /** Whether the connection is open, as far as is known. */
   get isConnected(): boolean {
@@ -268,11 +275,14 @@ export class DeviceActor {
       this.#terminals.send(control);
     });
   }
-  /** @param failure  how open queries end */
-  linkClosed(failure: LiveQueryFailure = { reason: 'disconnected' }): void {
+  /**
+   * @param failure  how open queries end
+   * @param loss     the reason of its presence, if the device does not return within the grace period
+   */
+  linkClosed(failure: LiveQueryFailure = { reason: 'disconnected' }, loss: LinkLoss = 'socket_closed'): void {
     this.#urgently(() => {
       if (!this.#linkOpen) return;
-      this.#linkOpen = false;
+      this.#linkLoss = loss;
       this.#queries?.failAll(failure);
       // Without an epoch nothing can be reported, so the grace period begins with the claim.
       if (this.state === 'online') this.#startGrace();
@@ -408,7 +418,7 @@ export class DeviceActor {
   }
 
   #startGrace(): void {
-    this.#graceTimer = clock.setTimeout(() => this.stop(undefined, 'socket_closed'), this.#limits.graceMs);
+    this.#graceTimer = clock.setTimeout(() => this.stop(undefined, this.#linkLoss), this.#limits.graceMs);
   }
 
   #end(notice: HubReconnect | undefined, presence: PresenceReason | undefined): void {
@@ -418,7 +428,7 @@ export class DeviceActor {
     this.#queries?.failAll({ reason: 'disconnected' });
     for (const message of this.#mailbox.drain()) reject(message);
     const wasOpen = this.#linkOpen;
-    this.#linkOpen = false;
+    this.#linkLoss ??= 'socket_closed';
     // Without an epoch, this connection has never reported anything.
     if (this.#presence.epoch > 0 && presence !== undefined) this.#reportDisconnected(presence);
     this.state = 'gone';

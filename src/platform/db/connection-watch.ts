@@ -1,6 +1,8 @@
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import { clock, type Timer } from '../../clock.ts';
+import { isReadOnlyDatabase, NotPrimaryError } from './database-errors.ts';
 
 /** A connection that owes an answer is looked into after this time without a byte in either direction. */
 const SILENT_MS = 4000;
@@ -8,12 +10,9 @@ const SILENT_MS = 4000;
 const LOOKS = 4;
 /** One that has said goodbye, and waits for the server to close it, is closed after fewer looks: nothing can be lost. */
 const LOOKS_WHEN_ENDING = 2;
-/** The longest that opening a connection may take. */
-export const CONNECT_MS = 4000;
-
 /** The parts of the driver's client that its types leave out. */
 type WatchedClient = pg.Client & {
-  connection: { stream: Socket };
+  connection: EventEmitter & { stream: Socket };
   processID: number | null;
   /** False from the moment in which a query is sent until the server has answered all of it. */
   readyForQuery?: boolean;
@@ -24,6 +23,8 @@ type WatchedClient = pg.Client & {
 
 interface Watched {
   client: WatchedClient;
+  /** Of the server that it was made to. */
+  url: string;
   /** Bytes that had passed in either direction when it was looked at last. */
   bytes: number;
   /** Looks in a row that found it owing an answer, and no byte since the one before. */
@@ -42,24 +43,32 @@ type Verdict = { working: ReadonlySet<number> } | 'unreachable' | 'unknown';
  * connection is found within seconds.
  */
 export class ConnectionWatch {
-  readonly #url: string;
+  readonly #onReadOnly: () => void;
   readonly #silentMs: number;
   readonly #lookMs: number;
   readonly #watched = new Set<Watched>();
   #timer: Timer | undefined;
   #isAsking = false;
 
-  constructor(url: string, silentMs = SILENT_MS) {
-    this.#url = url;
+  /** @param onReadOnly  is called when a server has refused a write */
+  constructor(silentMs = SILENT_MS, onReadOnly = () => {}) {
+    this.#onReadOnly = onReadOnly;
     this.#silentMs = silentMs;
     this.#lookMs = silentMs / LOOKS;
   }
 
-  add(connection: pg.Client): void {
+  /** @param url  of the server that it leads to */
+  add(connection: pg.Client, url: string): void {
     const client = connection as WatchedClient;
-    const watched: Watched = { client, bytes: bytesOf(client), silentLooks: 0, isDoubted: false };
+    const watched: Watched = { client, url, bytes: bytesOf(client), silentLooks: 0, isDoubted: false };
     this.#watched.add(watched);
     this.#timer ??= clock.setInterval(() => this.#look(), this.#lookMs).unref();
+    // The server has become a standby, or a pooler leads to one: the primary is found by connecting anew.
+    client.connection.on('errorMessage', (error: unknown) => {
+      if (!isReadOnlyDatabase(error)) return;
+      this.#replaceAll(new NotPrimaryError('It has refused a write.'));
+      this.#onReadOnly();
+    });
     client.connection.stream.once('close', () => {
       this.#watched.delete(watched);
       if (this.#watched.size > 0) return;
@@ -83,13 +92,28 @@ export class ConnectionWatch {
         if (watched.silentLooks >= LOOKS_WHEN_ENDING) client.connection.stream.destroy();
       } else if (watched.silentLooks >= LOOKS) silent.push(watched);
     }
-    if (silent.length > 0 && !this.#isAsking) void this.#lookInto(silent);
+    if (silent.length > 0 && !this.#isAsking) void this.#lookIntoAll(silent);
   }
 
-  async #lookInto(silent: readonly Watched[]): Promise<void> {
+  async #lookIntoAll(silent: readonly Watched[]): Promise<void> {
     this.#isAsking = true;
-    const verdict = await this.#ask(silent.map(({ client }) => client.processID ?? 0));
+    const urls = new Set(silent.map(({ url }) => url));
+    await Promise.all(
+      [...urls].map((url) =>
+        this.#lookInto(
+          url,
+          silent.filter((watched) => watched.url === url),
+        ),
+      ),
+    );
     this.#isAsking = false;
+  }
+
+  async #lookInto(url: string, silent: readonly Watched[]): Promise<void> {
+    const verdict = await this.#ask(
+      url,
+      silent.map(({ client }) => client.processID ?? 0),
+    );
     if (verdict === 'unknown') return;
     for (const watched of silent) {
       const { client } = watched;
@@ -104,13 +128,18 @@ export class ConnectionWatch {
 
   #giveUp({ client }: Watched): void {
     // The others took the same way, and those that are idle would each cost a request such a wait.
-    for (const { client: other } of this.#watched) other.__knex__disposed ??= new LostConnectionError();
+    this.#replaceAll(new LostConnectionError());
     client.connection.stream.destroy(new LostConnectionError());
   }
 
-  async #ask(pids: readonly number[]): Promise<Verdict> {
+  /** None is handed out again; what runs on them goes on. */
+  #replaceAll(reason: Error): void {
+    for (const { client } of this.#watched) client.__knex__disposed ??= reason;
+  }
+
+  async #ask(url: string, pids: readonly number[]): Promise<Verdict> {
     const probe = new pg.Client({
-      connectionString: this.#url,
+      connectionString: url,
       application_name: 'muster-watch',
       connectionTimeoutMillis: this.#silentMs,
       query_timeout: this.#silentMs,

@@ -10,6 +10,29 @@ function nativeError(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'nativeError' in error ? error.nativeError : error;
 }
 
+/**
+ * A server that is not the primary, or no longer. It has the code that Postgres gives to a write on such a server, and is
+ * treated in the same way: as a database that is away, until the primary is found.
+ */
+export class NotPrimaryError extends Error {
+  readonly code = READ_ONLY;
+
+  constructor(reason: string) {
+    super(`The server of the database is not the primary. ${reason}`);
+    this.name = 'NotPrimaryError';
+  }
+}
+
+/** A write in a transaction that only reads, which every transaction on a standby does. */
+const READ_ONLY = '25006';
+
+/** Whether the database could be asked, and takes no writes. */
+export const isReadOnlyDatabase = (error: unknown): boolean => postgresError(error)?.code === READ_ONLY;
+
+/** Whether a transaction that only reads, by our own will, has tried to write. */
+export const isWriteWhileReading = (error: unknown): boolean =>
+  isReadOnlyDatabase(error) && !(nativeError(error) instanceof NotPrimaryError);
+
 export function postgresError(error: unknown): PostgresError | undefined {
   const native = nativeError(error);
   if (typeof native !== 'object' || native === null || !('code' in native)) return undefined;
@@ -24,15 +47,11 @@ export function postgresError(error: unknown): PostgresError | undefined {
 /** Whether the database could not be asked at all: then nothing else can be done either, and trying on is of no use. */
 export function isDatabaseAway(error: unknown): boolean {
   const known = postgresError(error);
-  if (known !== undefined) return /^(08|53|57P)/.test(known.code);
-  if (!(error instanceof Error)) return false;
-  const code = 'code' in error ? String(error.code) : '';
-  return (
-    error.name === 'KnexTimeoutError' ||
-    ['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'].includes(code) ||
-    /^Connection (terminated|ended)/.test(error.message)
-  );
+  return known === undefined ? isLostConnection(nativeError(error)) : AWAY_CODES.test(known.code);
 }
+
+/** Connection failures, missing resources, a server that ends or starts, and one that is a standby. */
+const AWAY_CODES = /^(08|53|57P|25006)/;
 
 /** A conflict with another transaction, a deadlock, a lock that others held, and a statement that took too long. */
 const PASSING_CODES: readonly string[] = ['40001', '40P01', '55P03', '57014'];
@@ -62,8 +81,11 @@ export function databaseAppError(error: unknown): AppError | undefined {
     if (PASSING_CODES.includes(known.code)) {
       return unavailable('The database took too long. Try again.', error);
     }
+    if (known.code === READ_ONLY) {
+      return unavailable('The database takes no writes at the moment. Try again.', error);
+    }
     // 25P03 and 25P04: the server has ended a transaction that was open for too long.
-    if (/^(08|53|57P|25P0[34])/.test(known.code)) return databaseIsAway(error);
+    if (AWAY_CODES.test(known.code) || /^25P0[34]$/.test(known.code)) return databaseIsAway(error);
     return undefined;
   }
   return isLostConnection(nativeError(error)) ? databaseIsAway(error) : undefined;
@@ -91,6 +113,7 @@ const SYSTEM_CODES: ReadonlySet<string> = new Set([
 const CODELESS_MESSAGES: readonly string[] = [
   'Connection terminated',
   'Connection terminated unexpectedly',
+  'Connection ended unexpectedly',
   'Client has encountered a connection error and is not queryable',
   'Client was closed and is not queryable',
   'timeout expired',

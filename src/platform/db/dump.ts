@@ -30,7 +30,7 @@ export interface DumpTable {
 
 /** A table as this database has it. */
 interface PresentTable extends DumpTable {
-  /** The time by which the table has partitions; their rows are those of the table. */
+  /** The time by which the table has partitions, if none of them takes what has no place; their rows are those of the table. */
   partitionedBy: string | null;
 }
 
@@ -44,7 +44,9 @@ export async function readTables(db: Knex): Promise<PresentTable[]> {
       array(select a.attname::text from pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
         order by a.attnum) as columns,
-      substring(pg_get_partkeydef(c.oid) from 'RANGE \\((\\w+)\\)') as "partitionedBy"
+      (select a.attname::text from pg_partitioned_table p
+        join pg_attribute a on a.attrelid = p.partrelid and a.attnum = p.partattrs[0]
+        where p.partrelid = c.oid and p.partstrat = 'r' and p.partnatts = 1 and p.partdefid = 0) as "partitionedBy"
     from pg_class c
     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
       and c.relname <> all (?)

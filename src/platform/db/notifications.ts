@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { clock, type Timer } from '../../clock.ts';
 import type { Logger } from '../logger.ts';
+import { connectToPrimary } from './primary.ts';
 
 /** The connection is asked this often whether it still leads to the database. */
 const PROBE_MS = 1000;
@@ -11,19 +12,22 @@ const IN_TOUCH_MS = 4000;
 const FIRST_RETRY_MS = 100;
 const LAST_RETRY_MS = 2000;
 
-interface Options {
-  url: string;
+interface Listener {
   channel: string;
   /** Called with the payloads that came together, in their order. */
   onNotifications: (payloads: readonly string[]) => void;
   /** Called when the connection is back: notifications may have been missed. */
   onReturn: () => void;
+}
+
+interface Options {
+  url: string;
   log: Logger;
 }
 
 /**
- * Listens to what transactions announce with `pg_notify`, which Postgres delivers after their commit. The connection is
- * its own, comes back by itself, and says whether it can be relied on at this moment.
+ * Listens to what transactions announce with `pg_notify`, which Postgres delivers after their commit. All channels share
+ * one connection, which is their own, comes back by itself, and says whether it can be relied on at this moment.
  */
 export class DatabaseNotifications {
   readonly #options: Options;
@@ -31,7 +35,7 @@ export class DatabaseNotifications {
   #connecting: Promise<void> | undefined;
   #timer: Timer | undefined;
   #silence: Timer | undefined;
-  #payloads: string[] = [];
+  readonly #listeners = new Map<string, Listener & { payloads: string[] }>();
   /** When the last probe was sent that was answered. */
   #inTouchAt = Number.NEGATIVE_INFINITY;
   #failures = 0;
@@ -45,6 +49,14 @@ export class DatabaseNotifications {
   /** Whether every notification of more than some seconds ago has surely come. */
   get isInTouch(): boolean {
     return clock.monotonic() - this.#inTouchAt < IN_TOUCH_MS;
+  }
+
+  /** Before the start. */
+  listen(listener: Listener): void {
+    if (this.#connecting !== undefined || this.#client !== undefined) {
+      throw new Error(`${listener.channel} is added after the connection was opened`);
+    }
+    this.#listeners.set(listener.channel, { ...listener, payloads: [] });
   }
 
   /** Resolves after the first attempt to connect, be it successful or not. */
@@ -77,33 +89,40 @@ export class DatabaseNotifications {
   }
 
   async #open(): Promise<void> {
-    const { url, channel, onReturn, log } = this.#options;
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: 'muster-notifications',
-      keepAlive: true,
-      connectionTimeoutMillis: SILENCE_MS,
-    });
-    client.on('error', (error) => this.#lose(client, error));
-    client.on('end', () => this.#lose(client, new Error('The database has closed the connection.')));
-    client.on('notification', ({ payload }) => this.#take(payload ?? ''));
+    const { url, log } = this.#options;
+    let client: pg.Client | undefined;
     try {
-      await client.connect();
+      client = await this.#connectTo(url);
       const askedAt = clock.monotonic();
-      await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+      const channels = [...this.#listeners.keys()].map((channel) => pg.escapeIdentifier(channel));
+      await client.query(channels.map((channel) => `listen ${channel}`).join('; '));
       this.#client = client;
       this.#inTouchAt = askedAt;
     } catch (error) {
-      void client.end().catch(() => undefined);
+      void client?.end().catch(() => undefined);
       return this.#retry(error);
     }
     this.#failures = 0;
     if (this.#hasBeenLost) {
-      log.info({ channel }, 'database.notifications_regained');
+      log.info({}, 'database.notifications_regained');
       this.#hasBeenLost = false;
-      onReturn();
+      for (const { onReturn } of this.#listeners.values()) onReturn();
     }
     if (!this.#isClosed) this.#probeLater(client);
+  }
+
+  #connectTo(url: string): Promise<pg.Client> {
+    const settings = {
+      application_name: 'muster-notifications',
+      keepAlive: true,
+      connectionTimeoutMillis: SILENCE_MS,
+      query_timeout: SILENCE_MS,
+    };
+    return connectToPrimary(url, settings, (client) => {
+      client.on('error', (error) => this.#lose(client, error));
+      client.on('end', () => this.#lose(client, new Error('The database has closed the connection.')));
+      client.on('notification', ({ channel, payload = '' }) => this.#take(channel, payload));
+    });
   }
 
   #probeLater(client: pg.Client): void {
@@ -148,13 +167,15 @@ export class DatabaseNotifications {
   }
 
   /** A transaction that changed many rows has as many notifications, which are handed on together. */
-  #take(payload: string): void {
-    this.#payloads.push(payload);
-    if (this.#payloads.length > 1) return;
+  #take(channel: string, payload: string): void {
+    const listener = this.#listeners.get(channel);
+    if (listener === undefined) return;
+    listener.payloads.push(payload);
+    if (listener.payloads.length > 1) return;
     setImmediate(() => {
-      const payloads = this.#payloads;
-      this.#payloads = [];
-      if (!this.#isClosed) this.#options.onNotifications(payloads);
+      const payloads = listener.payloads;
+      listener.payloads = [];
+      if (!this.#isClosed) listener.onNotifications(payloads);
     });
   }
 }

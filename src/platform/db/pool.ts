@@ -1,7 +1,9 @@
 import knexModule, { type Knex } from 'knex';
 import type pg from 'pg';
-import { CONNECT_MS, ConnectionWatch } from './connection-watch.ts';
+import { ConnectionWatch } from './connection-watch.ts';
+import { isReadOnlyDatabase } from './database-errors.ts';
 import { markThroughPooler } from './pooler.ts';
+import { CONNECT_MS, Primary } from './primary.ts';
 
 /** A pool of connections. Only `withTenant` and `withSystem` query through it. */
 export type Db = Knex;
@@ -35,17 +37,25 @@ interface PoolOptions {
 
 /** Opens a pool. Connections are made when first needed; a caller waits `acquireMs` for one at most. */
 export function openPool(url: string, options: PoolOptions): Knex {
-  return knexModule.knex({
+  const { silentMs, throughPooler = false } = options;
+  const db = knexModule.knex({
     client: 'pg',
     log: SILENT,
-    connection: {
-      ...connectionSettings(url, options.name),
-      // Through a pooler, which refuses settings, each transaction brings the limits.
-      ...(options.throughPooler === true ? {} : { options: SESSION_LIMITS }),
-    },
-    pool: { min: 0, max: options.max, ...watching(url, options) },
+    // Without any, Knex makes no pool. Which they are is decided when a connection is made.
+    connection: {},
+    pool: { min: 0, max: options.max },
     acquireConnectionTimeout: options.acquireMs ?? 10_000,
   });
+  connectToPrimary(db, url, {
+    silentMs,
+    throughPooler,
+    settings: {
+      ...connectionSettings(options.name),
+      // Through a pooler, which refuses settings, each transaction brings the limits.
+      ...(throughPooler ? {} : { options: SESSION_LIMITS }),
+    },
+  });
+  return db;
 }
 
 /** In use, idle and waiting, for the metrics. */
@@ -56,37 +66,59 @@ export function poolState(db: Knex): { used: number; free: number; waiting: numb
 
 /** A single connection that stays open until it is destroyed: for the steps around start. */
 export function openSession(url: string, name: string, { silentMs }: { silentMs?: number } = {}): Knex {
-  return knexModule.knex({
+  const db = knexModule.knex({
     client: 'pg',
     log: SILENT,
-    connection: connectionSettings(url, name),
+    // Without any, Knex makes no pool. Which they are is decided when a connection is made.
+    connection: {},
     // Never reaped while idle: a session lock would go with it.
-    pool: { min: 1, max: 1, ...watching(url, { silentMs }) },
+    pool: { min: 1, max: 1 },
   });
+  connectToPrimary(db, url, { silentMs, throughPooler: false, settings: connectionSettings(name) });
+  return db;
 }
 
-const connectionSettings = (url: string, name: string) => ({
-  connectionString: url,
+const connectionSettings = (name: string) => ({
   application_name: name,
   connectionTimeoutMillis: CONNECT_MS,
   keepAlive: true,
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 });
 
-function watching(
-  url: string,
-  { silentMs, throughPooler }: { silentMs?: number | undefined; throughPooler?: boolean },
-) {
-  const watch = new ConnectionWatch(url, silentMs);
-  return {
-    afterCreate(connection: pg.Client, done: (error: Error | null, connection: pg.Client) => void) {
-      watch.add(connection);
-      if (throughPooler === true) markThroughPooler(connection);
-      done(null, connection);
-    },
-  };
+/** The parts of Knex's client that its types leave out: how a pool makes a connection, and with which settings. */
+interface ConnectingClient {
+  acquireRawConnection(): Promise<pg.Client>;
+  connectionSettings: pg.ClientConfig;
 }
 
-export async function answersQueries(pool: Db): Promise<boolean> {
-  return (await pool.raw('select 1 as up')).rows.length === 1;
+function connectToPrimary(
+  db: Knex,
+  url: string,
+  parts: { silentMs: number | undefined; throughPooler: boolean; settings: pg.ClientConfig },
+): void {
+  const client = db.client as ConnectingClient;
+  const connect = client.acquireRawConnection.bind(client);
+  const primary = new Primary(url, parts.throughPooler);
+  const watch = new ConnectionWatch(parts.silentMs, () => primary.doubt());
+  client.acquireRawConnection = () =>
+    primary.connect(async (connectionString) => {
+      // Read by the call that follows before anything else can run.
+      client.connectionSettings = { ...parts.settings, connectionString };
+      const connection = await connect();
+      watch.add(connection, connectionString);
+      if (parts.throughPooler) markThroughPooler(connection);
+      return connection;
+    });
+}
+
+/** Whether the database can be written to, for readiness. */
+export async function writeState(pool: Db): Promise<'ok' | 'read_only'> {
+  try {
+    const { rows } = await pool.raw(`select current_setting('transaction_read_only') as state`);
+    return rows[0]?.state === 'off' ? 'ok' : 'read_only';
+  } catch (error) {
+    // A server that takes no writes is refused when a connection is made.
+    if (isReadOnlyDatabase(error)) return 'read_only';
+    throw error;
+  }
 }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { CONNECT_MS } from './connection-watch.ts';
+import { connectToPrimary } from './primary.ts';
 
 /**
  * Connection poolers such as PgBouncer. In transaction mode each transaction may run in another session of Postgres, so
@@ -72,11 +72,16 @@ const refusesSettings = (error: unknown) =>
 const PROBES = 5;
 
 async function isTransactionPooler(url: string): Promise<boolean> {
-  const [first, second] = [probe(url), probe(url)];
+  const opened: pg.Client[] = [];
+  const connect = async () => {
+    const client = await connectToPrimary(url, { application_name: 'muster-pooler-probe' });
+    opened.push(client);
+    return client;
+  };
   try {
-    await first.connect();
+    const first = await connect();
     if (await isDirect(first)) return false;
-    await second.connect();
+    const second = await connect();
     for (let tries = 0; tries < PROBES; tries += 1) {
       const own = await sessionOf(first);
       // Holds one session. A pooler in transaction mode gives it the one that is free, or the first gets another.
@@ -87,19 +92,8 @@ async function isTransactionPooler(url: string): Promise<boolean> {
     }
     return false;
   } finally {
-    await Promise.all([first, second].map((client) => client.end().catch(() => undefined)));
+    await Promise.all(opened.map((client) => client.end().catch(() => undefined)));
   }
-}
-
-function probe(url: string): pg.Client {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'muster-pooler-probe',
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: CONNECT_MS,
-  });
-  client.on('error', () => undefined);
-  return client;
 }
 
 /** Poolers tell the driver a process id of their own making. */

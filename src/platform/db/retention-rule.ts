@@ -30,7 +30,7 @@ export const byRules = (rules: readonly RetentionRule[]): RetentionPolicy[] =>
 /** Which rows of a table are removed by age. `RowPruner` carries it out. */
 export interface RetentionRule {
   table: string;
-  /** The columns of the primary key. */
+  /** The columns that identify a row: mostly the primary key. */
   key: readonly string[];
   /** For how many days rows are kept, unless an organization has chosen otherwise. */
   days: number;

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import pg from 'pg';
-import { CONNECT_MS } from './connection-watch.ts';
+import { credentialsOf } from '../../database-url.ts';
+import { connectToPrimary } from './primary.ts';
 
 /** The role that serves requests (SPEC 5.11). */
 export const APP_ROLE = 'svc_app';
@@ -25,28 +25,22 @@ export async function provisionRole(
   role: typeof APP_ROLE | typeof AUDIT_ADMIN_ROLE,
 ): Promise<void> {
   if (await canConnect(url)) return;
-  const { username, password } = new URL(url);
-  if (decodeURIComponent(username) !== role) return;
-  const literal = `'${decodeURIComponent(password).replaceAll("'", "''")}'`;
+  const { user, password } = credentialsOf(url);
+  if (user !== role) return;
+  const literal = `'${password.replaceAll("'", "''")}'`;
   await owner.raw(`alter role ${role} login password ${literal.replaceAll('?', '\\?')}`);
   const { rows } = await owner.raw('select current_database() as name');
   await owner.raw('grant connect on database ?? to ??', [rows[0].name, role]);
 }
 
 async function canConnect(url: string): Promise<boolean> {
-  const probe = new pg.Client({
-    connectionString: url,
-    application_name: 'muster-probe',
-    connectionTimeoutMillis: CONNECT_MS,
-  });
   try {
-    await probe.connect();
+    const probe = await connectToPrimary(url, { application_name: 'muster-probe' });
+    await probe.end();
     return true;
   } catch {
     // Whatever stands in the way is reported when the real pool opens.
     return false;
-  } finally {
-    await probe.end();
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { isWriteWhileReading } from './database-errors.ts';
 import { goesThroughPooler } from './pooler.ts';
 import { TRANSACTION_LIMITS, type Db } from './pool.ts';
 import { send, type Statement } from './statement.ts';
@@ -51,13 +52,35 @@ export async function withSystemStatement<Row extends object>(
   statement: Statement & { values: readonly unknown[] },
   isFinal: (rows: readonly Row[]) => boolean,
 ): Promise<Row[] | undefined> {
+  return alone<Row[] | undefined>(db, async (run) => {
+    const rows = await run<Row>(statement);
+    return isFinal(rows) ? { kept: rows } : { undone: undefined };
+  });
+}
+
+type Run = <Row extends object>(statement: Statement & { values: readonly unknown[] }) => Promise<Row[]>;
+
+/** The same for statements of which the later ones follow from what the earlier ones return, without a wait in between. */
+export async function withSystemStatements<T>(
+  db: Knex,
+  _why: string,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  return alone(db, async (run) => ({ kept: await work(run) }));
+}
+
+async function alone<T>(db: Knex, work: (run: Run) => Promise<{ kept: T } | { undone: T }>): Promise<T> {
   const connection = (await db.client.acquireConnection()) as PooledClient;
+  const run: Run = async <Row extends object>({
+    values,
+    ...statement
+  }: Statement & { values: readonly unknown[] }) =>
+    (await send<Row>(connection, { ...statement, values: [...values] })).rows;
   try {
     await send(connection, { text: beginText('begin', AS_SYSTEM, connection) });
-    const { rows } = await send<Row>(connection, { ...statement, values: [...statement.values] });
-    const isKept = isFinal(rows);
-    await send(connection, { text: isKept ? 'commit' : 'rollback' });
-    return isKept ? rows : undefined;
+    const done = await work(run);
+    await send(connection, { text: 'kept' in done ? 'commit' : 'rollback' });
+    return 'kept' in done ? done.kept : done.undone;
   } catch (error) {
     await send(connection, { text: 'rollback' }).catch((stuck: Error) => {
       // The rest of the transaction must not reach another caller.
@@ -120,7 +143,14 @@ async function open<T>(
       return result;
     }) as Promise<T> & Opening;
     transaction.begin = begin;
-    transaction.then(resolve, reject);
+    transaction.then(resolve, (error: unknown) =>
+      // A fault of ours, which on a standby would look like a database that is away.
+      reject(
+        readOnly && isWriteWhileReading(error)
+          ? new Error('A transaction that only reads has tried to write.', { cause: error })
+          : error,
+      ),
+    );
   });
 }
 

@@ -1,4 +1,10 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
+import { z } from 'zod';
+
+import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../src/protocol/index.ts';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { type CliUser, jsonLines, signInAtCli } from '../../support/cli-user.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -29,7 +35,9 @@ describe('muster runs scripts and follows them', function () {
     for (const hostname of ['RUN-A', 'RUN-B']) {
       const device = await buildDevice(app, tenant.orgId, { hostname });
       devices.push(device);
-      const agent = await connectDevice(app, device.token);
+      const agent = await connectDevice(app, device.token, {
+        capabilities: [...COMMAND_TYPES, SECRETS_CAPABILITY],
+      });
       await agent.heartbeat();
       agents.push(agent);
     }
@@ -49,6 +57,12 @@ describe('muster runs scripts and follows them', function () {
   const [a, b] = [0, 1];
   const agent = (at: number) => agents[at]!;
   const BOTH = ['--on', 'run-a', '--on', 'RUN-B', '--yes'];
+
+  const secretFile = async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'muster-secret-')), 'word');
+    await writeFile(file, 'open sesame', { mode: 0o600 });
+    return file;
+  };
 
   /** From now on it sees what the device writes. */
   const follows = (run: RunningMuster, hostname: string) =>
@@ -106,22 +120,83 @@ describe('muster runs scripts and follows them', function () {
     run.interrupt();
     const left = await run.ended;
     expect(left.code).to.equal(130);
-    expect(left.err).to.contain(`muster scripts follow ${frame.id}\n`);
-    expect(left.err).to.contain(`muster jobs cancel ${frame.id}\n`);
+    const runId = /muster scripts follow (\S+)/.exec(left.err)?.[1] ?? '';
+    expect(left.err).to.contain(`muster scripts cancel ${runId}\n`);
     expect(agent(a).cancelled).not.to.include(frame.id);
 
-    const again = user.start('scripts', 'follow', frame.id);
-    const cancelled = await user.run('jobs', 'cancel', frame.id);
-    expect(cancelled).to.include({ code: 0, err: `${frame.id}: its device was asked to stop it\n` });
+    const again = user.start('scripts', 'follow', runId);
+    const cancelled = await user.run('scripts', 'cancel', runId);
+    expect(cancelled.code, cancelled.err).to.equal(0);
+    expect(cancelled.err).to.contain(`${runId}: `).and.contain('asked to stop');
     await eventually(
       () => agent(a).cancelled,
       (ids) => ids.includes(frame.id),
     );
     await agent(a).finish(frame, { status: 'cancelled' });
     expect(await again.ended).to.include({ code: 1 });
-    expect(await user.run('jobs', 'cancel', frame.id)).to.include({ code: 1 });
+    expect(await user.run('scripts', 'cancel', runId)).to.include({ code: 1 });
     // One that has ended is reported at once.
-    expect((await user.run('scripts', 'follow', frame.id)).err).to.contain('RUN-A: cancelled');
+    expect((await user.run('scripts', 'follow', runId)).err).to.contain('RUN-A: cancelled');
+  });
+
+  it('lists runs, and repeats one on those devices on which it has failed', async () => {
+    const withSecret = ['--secret', `WORD=${await secretFile()}`];
+    const run = user.start(
+      'scripts',
+      'run',
+      'Clean up',
+      ...BOTH,
+      '--parameter',
+      'DAYS=9',
+      ...withSecret,
+      '--json',
+    );
+    const frames = [await agent(a).nextCommand(), await agent(b).nextCommand()];
+    await agent(a).succeed(frames[a]!, done(3, '', 'no\n'));
+    await agent(b).succeed(frames[b]!, done(0));
+    const [started] = jsonLines((await run.ended).out);
+    const [runId = ''] = z.array(z.uuid()).parse(started?.['runIds']);
+
+    const listed = await user.run('scripts', 'runs', '--script', 'Clean up', '--limit', '1');
+    expect(listed.out).to.match(new RegExp(`^STARTED .*\n.* Clean up .* completed +1 of 2 +${runId}\n$`));
+    expect(
+      (await user.run('scripts', 'again', runId, '--failed')).err,
+      'nobody can be asked for the secret',
+    ).to.contain('--secret WORD=<file>');
+
+    const again = user.start('scripts', 'again', runId, '--failed', ...withSecret);
+    const frame = await agent(a).nextCommand();
+    expect(frame.payload).to.deep.include({ parameters: { DAYS: '9' } });
+    // Devices fetch the value by the reference.
+    expect(
+      z.object({ secrets: z.record(z.string(), z.unknown()) }).parse(frame.payload).secrets,
+    ).to.have.keys('WORD');
+    await agent(a).succeed(frame, done(0, 'done\n'));
+    const { code, out, err } = await again.ended;
+    expect([code, out], err).to.deep.equal([0, 'RUN-A | done\n']);
+    expect(err).to.contain('started on 1 device').and.contain('1 of 1 device succeeded');
+    expect(agent(b).commands).to.deep.equal([]);
+    const [newest] = jsonLines((await user.run('scripts', 'runs', '--limit', '1', '--json')).out);
+    const none = await user.run('scripts', 'again', String(newest?.['id']), '--failed', ...withSecret);
+    expect(none.code).to.equal(2);
+    expect(none.err).to.contain('The script has failed on none of the devices');
+  });
+
+  it('leaves a run that it has started, and says which devices were refused', async () => {
+    const old = await buildDevice(app, tenant.orgId, { hostname: 'RUN-OLD' });
+    const oldAgent = await connectDevice(app, old.token, { capabilities: ['script.run'] });
+    await oldAgent.heartbeat();
+    await app.settle();
+    const words = ['--on', 'RUN-A', '--on', 'RUN-OLD', '--yes', '--secret', `WORD=${await secretFile()}`];
+    const left = await user.run('scripts', 'run', 'Clean up', ...words, '--detach');
+    const frame = await agent(a).nextCommand();
+    expect(left.code).to.equal(1);
+    expect(left.err)
+      .to.contain('RUN-OLD: not started: The agent on this device does not support secrets.')
+      .and.contain('started on 1 device')
+      .and.contain('muster scripts follow');
+    await agent(a).succeed(frame, done(0));
+    oldAgent.close();
   });
 
   it('goes on after the connection was lost, and shows what was written meanwhile', async () => {
@@ -155,7 +230,7 @@ describe('muster runs scripts and follows them', function () {
     await app.call('DELETE', `/api-keys/${short.keyId}`, { token: tenant.admin.token });
     const { code, err } = await run.ended;
     expect(code).to.equal(3);
-    expect(err).to.contain(`muster scripts follow ${frame.id}`);
+    expect(err).to.match(/muster scripts follow [-0-9a-f]{36}\n/);
     await agent(a).succeed(frame, done(0));
     await short.leave();
   });
@@ -174,6 +249,14 @@ describe('muster runs scripts and follows them', function () {
     const looking = await signInAtCli(app, viewer, ['devices:read', 'scripts:read']);
     expect(await looking.run('scripts', 'run', 'Clean up', '--on', 'RUN-A')).to.include({ code: 4, out: '' });
     const stranger = await signInAtCli(app, (await buildTenant(app)).admin, SCOPES);
+    const [theirs] = jsonLines((await user.run('scripts', 'runs', '--limit', '1', '--json')).out);
+    for (const act of ['follow', 'cancel', 'again']) {
+      const refused = await stranger.run('scripts', act, String(theirs?.['id']));
+      expect(refused.err, act).to.contain('not found');
+      expect(refused.code, act).to.be.oneOf([1, 2]);
+    }
+    expect((await stranger.run('scripts', 'runs')).out).to.equal('');
+    expect((await user.run('scripts', 'follow', 'nonsense'.repeat(10_000))).code).to.equal(2);
     expect((await stranger.run('scripts', 'run', 'Clean up', '--on', 'RUN-A')).code).to.equal(2);
     for (const words of [['--on', 'nobody'], [], ['--on', 'RUN-A', '--parameter', 'x']]) {
       expect((await user.run('scripts', 'run', 'Clean up', ...words)).code, words.join(' ')).to.equal(2);

@@ -10,7 +10,7 @@ import { query, upload } from '../../support/releases/release-support.ts';
 import { buildFleet, recordAttempts, stopOwnRounds } from '../../support/agent-upgrades/rollout-fleet.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { buildPerson, buildTenant, giveSecondFactor } from '../../support/factories.ts';
+import { buildDevice, buildPerson, buildTenant, giveSecondFactor } from '../../support/factories.ts';
 import { TEST_AUTHORITY } from '../../support/https-server.ts';
 import { startOidcProvider, type OidcProvider } from '../../support/oidc-provider.ts';
 import { quietLog } from '../../support/quiet-log.ts';
@@ -44,6 +44,22 @@ describe('the pages of administration', () => {
   after(async () => {
     await idp?.stop();
     await rm(dataDir, { recursive: true, force: true });
+  });
+
+  it('lead from a person to what that person did', async () => {
+    const { technician } = tenant;
+    const { deviceId } = await buildDevice(dashboard.app, tenant.orgId, { hostname: 'TILL-9' });
+    const { status } = await dashboard.app.call('PATCH', `/devices/${deviceId}`, {
+      token: technician.token,
+      body: { displayName: 'By the door' },
+    });
+    expect(status).to.equal(200);
+    const page = await dashboard.open('/people', { person: tenant.admin });
+    const row = page.getByRole('row').filter({ hasText: technician.email });
+    await row.getByRole('link', { name: /^What they did/ }).click();
+    await page.getByRole('row').filter({ hasText: technician.email }).filter({ hasText: 'TILL-9' }).waitFor();
+    const others = page.getByRole('row').filter({ hasText: tenant.admin.email });
+    expect(await others.count()).to.equal(0);
   });
 
   it('save the company and the allowed addresses, and keep people from locking themselves out', async () => {

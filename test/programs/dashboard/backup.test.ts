@@ -80,7 +80,7 @@ describe('the pages of backup', () => {
     await there(agent).send('command:progress', { id: frame.id, seq: 0, phase: 'running', percent: 40 });
     await wizard.getByText('Running · 40 %').waitFor();
     await there(agent).succeed(frame, OUTPUT);
-    await wizard.getByText('1 files, 5 B').waitFor();
+    await wizard.getByText('1 file, 5 B').waitFor();
     await wizard.getByText('Completed').waitFor();
   });
 

@@ -189,8 +189,11 @@ describe('the pages of notifications', () => {
     const alert = page.getByRole('dialog', { name: 'Alert' });
     await alert.getByRole('link', { name: 'FRONT-DESK' }).waitFor();
     await alert.getByText('was told').first().waitFor();
+    await alert.getByRole('textbox', { name: 'Note' }).fill('  On my way with a new disk.  ');
     await alert.getByRole('button', { name: 'Acknowledge' }).click();
     await alert.getByText('Acknowledged by you').waitFor();
+    await alert.getByRole('cell', { name: 'On my way with a new disk.', exact: true }).waitFor();
+    expect(await alert.getByRole('textbox', { name: 'New note' }).inputValue()).to.equal('');
     await assertAccessible(page);
     await page.keyboard.press('Escape');
     await alert.waitFor({ state: 'detached' });

@@ -74,4 +74,26 @@ describe('the overview', () => {
     await button.waitFor();
     expect(await button.getAttribute('aria-disabled')).to.equal('true');
   });
+
+  it('shows how the fleet has changed in the last thirty days', async () => {
+    const { app } = dashboard;
+    const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    const counted = [
+      { day: day(29), devices: 2, devices_connected: 1, alerts_raised: 7 },
+      { day: day(1), devices: 3, devices_connected: 3, alerts_raised: 2 },
+      { day: day(0), devices: 4, devices_connected: 2, alerts_raised: 5 },
+    ];
+    await withSystem(app.server.database.pool, 'test', (tx) =>
+      tx('fleet_days').insert(counted.map((row) => ({ org_id: tenant.orgId, ...row }))),
+    );
+    const page = await dashboard.open('/', { person: tenant.admin });
+    const trends = page.getByRole('region', { name: 'The last 30 days' });
+    await trends.getByRole('img', { name: /^Devices in service: 2 on .*, 4 on / }).waitFor();
+    const alerts = trends.getByRole('img', { name: /^Alerts raised: 14 since .*, 5 of them on / });
+    expect(await alerts.locator('rect').count()).to.equal(3);
+    await trends.getByRole('img', { name: /^Backups failed: 0 since / }).waitFor();
+    await assertAccessible(page);
+    await page.setViewportSize({ width: 390, height: 800 });
+    await assertAccessible(page);
+  });
 });

@@ -133,7 +133,11 @@ describe('the page of reports', () => {
     const { partnerId } = tenant;
     const person = await buildPerson(dashboard.app, { scope: 'partner', partnerId, role: role.id });
     const page = await dashboard.open(`/reports?org=${bakery}`, { person });
-    await page.getByText(/Not shown, because the role .*: Alerts, Backups, Who changed what\./).waitFor();
+    await page
+      .getByText(
+        /Not shown, because the role .*: Alerts, Backups, Backups of Microsoft 365, Who changed what\./,
+      )
+      .waitFor();
     await page.getByRole('combobox', { name: 'Month' }).focus();
     await page.keyboard.press('ArrowDown');
     await page.getByRole('option').first().waitFor();

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { SYSTEM_ROLES } from '../../../src/features/users/index.ts';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
-import { buildPerson, buildTenant } from '../../support/factories.ts';
+import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
 
 describe('saved views of the dashboard', () => {
   const dashboard = useDashboard();
@@ -56,5 +56,31 @@ describe('saved views of the dashboard', () => {
     await page.getByRole('button', { name: 'From the browser', exact: true }).click();
     await page.waitForURL(/q=disk/);
     expect(await page.evaluate(`localStorage.getItem(${key})`)).to.equal('[]');
+  });
+
+  it('of event logs are those of a system, on the pages of all of its devices', async () => {
+    const made: Record<string, string> = {};
+    for (const [hostname, osType] of [
+      ['TILL-1', 'windows'],
+      ['TILL-2', 'windows'],
+      ['WEB-1', 'linux'],
+    ] as const) {
+      made[hostname] = (await buildDevice(dashboard.app, tenant.orgId, { hostname, osType })).deviceId;
+    }
+    const logsOf = (hostname: string, search: string) =>
+      `/devices/${made[hostname]}/logs?stored=true${search}`;
+    const page = await dashboard.open(logsOf('TILL-1', '&text=disk'), { person: tenant.technician });
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('textbox', { name: 'Name of the view' }).fill('Disk errors');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('button', { name: 'Disk errors', exact: true }).waitFor();
+
+    await page.goto(logsOf('TILL-2', ''));
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('button', { name: 'Disk errors', exact: true }).click();
+    await page.waitForURL(/text=disk/);
+    await page.goto(logsOf('WEB-1', ''));
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByText('A view keeps the conditions under a name, for this system.').waitFor();
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { buildDevice, buildTenant } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { Keyboard } from '../../support/keyboard.ts';
@@ -87,6 +88,11 @@ describe('the pages of script runs and schedules', () => {
     expect(page.url()).not.to.equal(address);
     await keys.use(page.getByRole('button', { name: 'Cancel the run' }));
     await keys.use(page.getByRole('dialog').getByRole('button', { name: 'Cancel the run' }));
+    // A result that came before the request to cancel would have ended the run, which can no longer be cancelled.
+    await eventually(
+      () => agents[2]!.cancelled,
+      (cancelled) => cancelled.includes(again.id),
+    );
     await agents[2]!.finish(again, { status: 'cancelled' });
     await page.getByText('1 cancelled').waitFor();
     await assertAccessible(page);

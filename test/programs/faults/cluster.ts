@@ -25,9 +25,11 @@ export interface Cluster {
 
 export interface ClusterOptions {
   database: Pick<TestDatabase, 'ownerUrl' | 'appUrl'>;
+  /** The same database as the servers are told of it; absent: each reaches it over a link of its own. */
+  toldDatabase?: Pick<TestDatabase, 'ownerUrl' | 'appUrl'> | undefined;
   redis: TestRedis;
   /** Of the same database, where it may be stopped. */
-  postgres?: OwnPostgres | undefined;
+  postgres?: Pick<OwnPostgres, 'stop' | 'start'> | undefined;
   folder: string;
   tell: (line: string) => void;
 }
@@ -51,7 +53,7 @@ const LAST_LINES = 8;
 const UNCAUGHT = /server\.fault|unhandled/i;
 
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
-  const { database, redis, postgres, folder, tell } = options;
+  const { database, toldDatabase, redis, postgres, folder, tell } = options;
   const members: Member[] = [];
   const problems: string[] = [];
   /** Servers that the balancer knows to be down, as it would by its own checks. */
@@ -59,12 +61,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 
   const start = async (member: Member) => {
     const { name, links } = member;
-    const [ownerUrl, appUrl] = [database.ownerUrl, database.appUrl].map((url) =>
-      withPort(url, links.postgres.port),
-    );
     const program = await startServerProgram({
       nodeId: name,
-      database: { ownerUrl: ownerUrl ?? '', appUrl: appUrl ?? '' },
+      database: toldDatabase ?? {
+        ownerUrl: withPort(database.ownerUrl, links.postgres.port),
+        appUrl: withPort(database.appUrl, links.postgres.port),
+      },
       redisUrl: withPort(redis.url, links.redis.port),
       dataDir: path.join(folder, name),
       heartbeatSeconds: HEARTBEAT_SECONDS,

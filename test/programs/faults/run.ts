@@ -23,9 +23,11 @@ import { type WatchingDashboard, watchDevices } from './watching-dashboard.ts';
 export interface RunOptions {
   rounds: Round[];
   database: Pick<TestDatabase, 'ownerUrl' | 'appUrl'>;
+  /** The same database as the servers are told of it, where they do not reach it over links that can fail. */
+  toldDatabase?: Pick<TestDatabase, 'ownerUrl' | 'appUrl'>;
   redis: TestRedis;
   /** The same database as a program that can be stopped, where the rounds do that. */
-  postgres?: OwnPostgres;
+  postgres?: Pick<OwnPostgres, 'stop' | 'start'>;
   simulatedAgents: number;
   realAgents: number;
   commandsPerSecond: number;
@@ -64,12 +66,12 @@ async function runIn(
   options: RunOptions,
   onEnd: (close: () => unknown) => void,
 ): Promise<RunOutcome> {
-  const { database, redis, postgres, rounds, restMs, tell } = options;
+  const { database, toldDatabase, redis, postgres, rounds, restMs, tell } = options;
   const { ownerUrl } = database;
   const since = performance.now();
   const say = (line: string) =>
     tell(`${((performance.now() - since) / 1000).toFixed(1).padStart(6)} s  ${line}`);
-  const cluster = await startCluster({ database, redis, postgres, folder, tell: say });
+  const cluster = await startCluster({ database, toldDatabase, redis, postgres, folder, tell: say });
   onEnd(() => cluster.close());
   const person = await somebody(cluster, database);
   onEnd(person.forget);

@@ -1,10 +1,11 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { launchChromium } from '../../support/browser.ts';
 import { startDemoProcess } from '../../support/demo-process.ts';
 import { readStory } from '../story.ts';
+import { takePicture, VIEW, writeBetweenMarks } from '../take.ts';
 import { castOf } from './cast.ts';
 import { JOBS } from './jobs.ts';
 import { KeysOnly, Pointer, type Step } from './walker.ts';
@@ -17,20 +18,12 @@ import { KeysOnly, Pointer, type Step } from './walker.ts';
 const DOCS = path.join(import.meta.dirname, '../../../docs');
 const FOLDER = path.join(DOCS, 'screenshots/jobs');
 const PAGE = path.join(DOCS, 'ten-jobs.md');
-const [BEGIN, END] = ['<!-- table: npm run walk:jobs -->', '<!-- end of the table -->'];
-const VIEW = { width: 1280, height: 800 };
+const HEAD = [
+  '| Job | By keys | Steps by keys (moves of the focus) | By pointer | Steps by pointer | Seconds by keys | Seconds by pointer |',
+  '|---|---|---|---|---|---|---|',
+];
 const PATIENCE_MS = 60_000;
 const SETTLED_MS = 1000;
-/** Dense text needs a smaller picture rather than a coarse one. */
-const TRIES = [
-  { quality: 70, scale: 1 },
-  { quality: 45, scale: 1 },
-  { quality: 60, scale: 0.75 },
-  { quality: 40, scale: 0.75 },
-  { quality: 30, scale: 0.6 },
-];
-const BYTES_MAX = 60_000;
-
 type Walked = { steps: readonly Step[]; moves: number } | { failure: string };
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'muster-jobs-'));
@@ -55,11 +48,11 @@ try {
   for (const job of JOBS) {
     const pointer = await walked(page, job.picture, new Pointer(page), (walker) => job.pointer(walker, cast));
     const keys = await walked(page, job.picture, new KeysOnly(page), (walker) => job.keys(walker, cast));
-    if ('steps' in keys) await take(page, job.picture);
+    if ('steps' in keys) await takePicture(page, path.join(FOLDER, `${job.picture}.webp`));
     lines.push(lineOf(job.name, job.picture, pointer, keys));
     process.stdout.write(`${lines.at(-1)}\n`);
   }
-  await writeTable(lines);
+  await writeBetweenMarks(PAGE, 'npm run walk:jobs', [...HEAD, ...lines].join('\n'));
 } finally {
   await browser.close();
   await demo.stop();
@@ -104,36 +97,4 @@ function lineOf(name: string, picture: string, pointer: Walked, keys: Walked): s
     'steps' in pointer ? seconds(pointer.steps) : '–',
   ];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-}
-
-async function writeTable(lines: readonly string[]): Promise<void> {
-  const text = await readFile(PAGE, 'utf8');
-  const [before, after] = [text.indexOf(BEGIN), text.indexOf(END)];
-  if (before < 0 || after < before) throw new Error(`${PAGE} has not the two marks of its table.`);
-  const head = [
-    '| Job | By keys | Steps by keys (moves of the focus) | By pointer | Steps by pointer | Seconds by keys | Seconds by pointer |',
-    '|---|---|---|---|---|---|---|',
-  ];
-  const table = [...head, ...lines].join('\n');
-  await writeFile(PAGE, `${text.slice(0, before)}${BEGIN}\n\n${table}\n\n${text.slice(after)}`);
-}
-
-/** The best picture that is small enough. */
-async function take(page: Page, name: string): Promise<void> {
-  await page.mouse.move(VIEW.width - 1, VIEW.height - 1);
-  await page.waitForTimeout(SETTLED_MS);
-  const devtools = await page.context().newCDPSession(page);
-  const clip = { x: 0, y: 0, ...VIEW };
-  for (const { quality, scale } of TRIES) {
-    const { data } = await devtools.send('Page.captureScreenshot', {
-      format: 'webp',
-      quality,
-      clip: { ...clip, scale },
-    });
-    const bytes = Buffer.from(data, 'base64');
-    if (bytes.length > BYTES_MAX) continue;
-    await writeFile(path.join(FOLDER, `${name}.webp`), bytes);
-    break;
-  }
-  await devtools.detach();
 }

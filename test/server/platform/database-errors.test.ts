@@ -1,10 +1,14 @@
 import { expect } from 'chai';
 import pg from 'pg';
 import { Site } from '../../../src/features/sites/site.model.ts';
-import { databaseAppError } from '../../../src/platform/db/database-errors.ts';
+import {
+  databaseAppError,
+  isDatabaseAway,
+  NotPrimaryError,
+} from '../../../src/platform/db/database-errors.ts';
 import { openPool, type Db } from '../../../src/platform/db/pool.ts';
 
-import { withSystem, withTenant, runPrepared } from '../../../src/platform/db/transaction.ts';
+import { type Tx, withSystem, withTenant, runPrepared } from '../../../src/platform/db/transaction.ts';
 import type { TenantScope } from '../../../src/platform/db/tenant-scope.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/test-postgres.ts';
@@ -140,6 +144,30 @@ describe('a database that is lost in the middle of work', () => {
     for (const code of ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH']) {
       expect(databaseAppError(Object.assign(new Error('x'), { code }))?.code, code).to.equal('unavailable');
     }
+  });
+
+  it('is known by what Postgres says while it ends, starts, or takes no writes', () => {
+    for (const code of ['57P01', '57P02', '57P03', '08006', '08P01', '53300', '25006']) {
+      const error = Object.assign(new pg.DatabaseError('x', 1, 'error'), { code });
+      expect(databaseAppError(error)?.status, code).to.equal(503);
+      expect(isDatabaseAway(error), code).to.equal(true);
+    }
+    expect(databaseAppError(new NotPrimaryError('It is a standby.'))?.message).to.equal(
+      'The database takes no writes at the moment. Try again.',
+    );
+    expect(isDatabaseAway(new Error('timeout expired'))).to.equal(true);
+    expect(isDatabaseAway(new Error('something else'))).to.equal(false);
+  });
+
+  it('is not seen where a transaction of ours that only reads tries to write: that is a fault', async () => {
+    const write = (tx: Tx) => tx.raw('create table written ()');
+    const failure: unknown = await withTenant(db, SYSTEM, write, { readOnly: true }).catch(
+      (error: unknown) => error,
+    );
+    expect(failure)
+      .to.be.an('error')
+      .with.property('message', 'A transaction that only reads has tried to write.');
+    expect([databaseAppError(failure), isDatabaseAway(failure)]).to.deep.equal([undefined, false]);
   });
 
   it('is not seen in failures of other kinds', () => {

@@ -13,6 +13,8 @@ describe('notifications of the database', function () {
   let notifications: DatabaseNotifications;
   let heard: string[];
   let returns: number;
+  let heardElsewhere: string[];
+  let otherReturns: number;
 
   before(async () => {
     database = await createTestDatabase();
@@ -26,22 +28,28 @@ describe('notifications of the database', function () {
   beforeEach(async () => {
     heard = [];
     returns = 0;
+    heardElsewhere = [];
+    otherReturns = 0;
     const url = new URL(database.appUrl);
     url.hostname = '127.0.0.1';
     url.port = String(proxy.port);
-    notifications = new DatabaseNotifications({
-      url: url.href,
+    notifications = new DatabaseNotifications({ url: url.href, log: quietLog });
+    notifications.listen({
       channel: 'test_channel',
       onNotifications: (payloads) => void heard.push(...payloads),
       onReturn: () => void (returns += 1),
-      log: quietLog,
+    });
+    notifications.listen({
+      channel: 'Other channel',
+      onNotifications: (payloads) => void heardElsewhere.push(...payloads),
+      onReturn: () => void (otherReturns += 1),
     });
     await notifications.start();
   });
   afterEach(async () => notifications.close());
 
-  const announce = (payload: string) =>
-    asOwner(database.ownerUrl, `select pg_notify('test_channel', $1)`, [payload]);
+  const announce = (payload: string, channel = 'test_channel') =>
+    asOwner(database.ownerUrl, 'select pg_notify($1, $2)', [channel, payload]);
   const comes = (payload: string) =>
     eventually(
       () => heard,
@@ -53,6 +61,39 @@ describe('notifications of the database', function () {
     for (const payload of ['one', 'two', 'three']) await announce(payload);
     await comes('three');
     expect(heard).to.deep.equal(['one', 'two', 'three']);
+  });
+
+  it('of several channels come over one connection, each to its own listener, also when it is back', async () => {
+    const name = 'muster-notifications';
+    const connections = () =>
+      asOwner<{ pid: number }>(
+        database.ownerUrl,
+        'select pid from pg_stat_activity where datname = current_database() and application_name = $1',
+        [name],
+      );
+    expect(await connections()).to.have.length(1);
+    await announce('to the other', 'Other channel');
+    await announce('to the first');
+    await comes('to the first');
+    expect([heard, heardElsewhere]).to.deep.equal([['to the first'], ['to the other']]);
+
+    await asOwner(
+      database.ownerUrl,
+      'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and datname = current_database()',
+      [name],
+    );
+    await eventually(
+      () => [returns, otherReturns],
+      (counts) => counts.every((count) => count === 1),
+    );
+    await announce('again', 'Other channel');
+    await eventually(
+      () => heardElsewhere,
+      (all) => all.includes('again'),
+    );
+    expect(() => notifications.listen({ channel: 'late', onNotifications() {}, onReturn() {} })).to.throw(
+      'late is added after',
+    );
   });
 
   it('cannot be relied on while the connection is broken; then it is back, and says so', async () => {

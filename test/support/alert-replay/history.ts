@@ -27,8 +27,17 @@ export interface DeviceHistory {
   events: MachineEvent[];
   /** When the server was told of a minute that was sampled, or of an event. */
   toldAt(what: 'sample' | 'event', at: number): number;
+  /** Whether the device has the volume at that time. */
+  hasVolume(volume: string, at: number): boolean;
   /** The figure of the processor at a moment, which differs from the average of the minute. */
   heartbeatAt(at: number): { cpuPercent: number; ramPercent: number; diskPercent: number };
+}
+
+/** The clock of the device is ahead for these minutes of its history, or behind. */
+export interface WrongClock {
+  from: number;
+  to: number;
+  aheadMinutes: number;
 }
 
 /** How an agent sends: five samples together, an hour in each message after an outage, the oldest first. */
@@ -49,7 +58,13 @@ export function historyOf(
     from,
     days,
     serverDown,
-  }: { from: number; days: number; serverDown: readonly { from: number; to: number }[] },
+    wrongClocks = [],
+  }: {
+    from: number;
+    days: number;
+    serverDown: readonly { from: number; to: number }[];
+    wrongClocks?: readonly WrongClock[];
+  },
 ): DeviceHistory {
   const chance = new Chance(seed);
   const minutes = (days * DAY_MS) / MINUTE_MS;
@@ -60,14 +75,21 @@ export function historyOf(
   const messages: Message[] = [];
   const arrivals = new Map<number, number>();
   const turns: ConnectionTurn[] = [];
-  let kept: { minute: number; sample: MetricSample }[] = [];
+  let kept: { datedAt: number; sample: MetricSample }[] = [];
+  /** An agent sends one message after another, so that what it samples meanwhile does not overtake what it had kept. */
+  let nextAt = 0;
   const send = (at: number) => {
-    for (let sent = 0; kept.length > 0; sent += 1) {
+    while (kept.length > 0) {
       const together = kept.slice(0, MOST);
       kept = kept.slice(MOST);
-      const arrivesAt = at + sent * 2 * SECOND_MS;
+      const arrivesAt = Math.max(at, nextAt);
+      nextAt = arrivesAt + 2 * SECOND_MS;
       messages.push({ at: arrivesAt, samples: together.map(({ sample }) => sample) });
-      for (const { minute } of together) arrivals.set(from + minute * MINUTE_MS, arrivesAt);
+      for (const { datedAt } of together) {
+        // What is a little ahead counts as taken when it arrives.
+        const countsAt = Math.min(datedAt, arrivesAt);
+        arrivals.set(countsAt - (countsAt % MINUTE_MS), arrivesAt);
+      }
     }
   };
   for (const stretch of stretches) {
@@ -82,7 +104,9 @@ export function historyOf(
     if (stretch.state === 'switched off') continue;
     for (let minute = stretch.from; minute < stretch.to; minute += 1) {
       const takenAt = from + minute * MINUTE_MS + seconds * SECOND_MS;
-      kept.push({ minute, sample: { at: new Date(takenAt).toISOString(), ...figures(minute) } });
+      const clock = wrongClocks.find((one) => minute >= one.from && minute < one.to);
+      const datedAt = takenAt + (clock?.aheadMinutes ?? 0) * MINUTE_MS;
+      kept.push({ datedAt, sample: { at: new Date(datedAt).toISOString(), ...figures(minute) } });
       if (stretch.state === 'connected' && minute % TOGETHER === TOGETHER - 1) send(takenAt + 500);
     }
   }
@@ -93,6 +117,8 @@ export function historyOf(
     turns,
     events,
     toldAt: (what, at) => told[what].get(at) ?? at,
+    hasVolume: (name, at) =>
+      figures(Math.floor((at - from) / MINUTE_MS)).volumes?.some((one) => one?.volume === name) === true,
     heartbeatAt(at) {
       const { cpuPercent = 0, ramPercent = 0, volumes = [] } = figures(Math.floor((at - from) / MINUTE_MS));
       // An instant is above the average as often as below it.
@@ -162,6 +188,7 @@ function withServerDown(
 function figuresOf(chance: Chance, minutes: number): (minute: number) => Omit<MetricSample, 'at'> {
   const cpu = new Float32Array(minutes);
   const ram = new Float32Array(minutes);
+  const swap = new Float32Array(minutes);
   const load = new Float32Array(minutes);
   const disk = new Float32Array(minutes);
   const stick = new Float32Array(minutes).fill(-1);
@@ -169,6 +196,7 @@ function figuresOf(chance: Chance, minutes: number): (minute: number) => Omit<Me
     [cpu, 25],
     [ram, 45],
     [load, 30],
+    [swap, 20],
   ] as const) {
     for (let at = 0; at < minutes; at += 1) series[at] = rest + chance.share() * 20;
     for (let at = chance.whole(10, 900); at < minutes; at += chance.whole(60, 1500)) {
@@ -204,6 +232,7 @@ function figuresOf(chance: Chance, minutes: number): (minute: number) => Omit<Me
     return {
       cpuPercent: cpu[minute] ?? 0,
       ramPercent: ram[minute] ?? 0,
+      swapPercent: swap[minute] ?? 0,
       load: load[minute] ?? 0,
       volumes,
     };

@@ -1,17 +1,14 @@
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/clock.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../src/clock.ts';
 import { WatchedFilters } from '../../../src/features/alert-rules/watched-filters.ts';
 import { MaintenanceRounds } from '../../../src/features/maintenance-windows/maintenance-window.work.ts';
 import { packSamples } from '../../../src/features/metrics/metric.job.ts';
-import { withSystem } from '../../../src/platform/db/transaction.ts';
 import type { EnrolledDevice } from '../factories.ts';
 import { quietLog } from '../quiet-log.ts';
 import type { ReplayedTime } from '../replayed-time.ts';
 import type { TestApp } from '../test-app.ts';
-import type { DeviceHistory } from './history.ts';
+import { type Occurrence, ROUND_MS, WHOLE_EVERY_MS } from './compare.ts';
+import type { ConnectionTurn, DeviceHistory } from './history.ts';
 import { type ReplayedServer, replayedServer } from './replayed-server.ts';
-
-/** As servers have it. */
-export const ROUND_MS = 30 * SECOND_MS;
 
 export interface ReplayedDevice extends EnrolledDevice {
   history: DeviceHistory;
@@ -19,22 +16,12 @@ export interface ReplayedDevice extends EnrolledDevice {
   node: number;
 }
 
-/** An alert, or that it was counted again. */
-export interface Occurrence {
-  deviceId: string;
-  ruleId: string;
-  raisedAt: number;
-  resolvedAt: number | null;
-}
-
 type Action = () => Promise<void>;
 
 /** After a device has turned: it counts as back, and each rule about absences has its time (in minutes). */
 const DUE_AFTER_TURN = [2, 5, 10, 12, 30];
-/** After a round has raised or resolved something: what was met and over within one message ends. */
-const DUE_AFTER_CHANGE = [ROUND_MS, 3 * ROUND_MS, 4 * ROUND_MS];
-/** As servers have it. */
-const WHOLE_EVERY_MS = 10 * MINUTE_MS;
+/** After the end of a maintenance window. */
+const RETURN_MS = 10 * MINUTE_MS;
 
 /**
  * Lives through the history of devices, second by second where something happens. Rounds are each half minute; of those
@@ -54,6 +41,10 @@ export class Replay {
   #epoch = 0;
   #wasDown = true;
   #connected = new Set<string>();
+  /** What is switched on and has a network, whether a server is there or not. */
+  readonly #reachable = new Set<string>();
+  readonly #outOfService = new Set<string>();
+  readonly #turns = new Map<string, { at: number; state: ConnectionTurn['state'] }[]>();
   readonly #dueRounds = new Set<number>();
   #maintenanceDueAt = 0;
   readonly occurrences: Occurrence[] = [];
@@ -77,7 +68,9 @@ export class Replay {
   static async begin(app: TestApp, time: ReplayedTime, devices: readonly ReplayedDevice[]): Promise<Replay> {
     const replay = new Replay(app, time, devices);
     for (const device of devices) replay.#plan(device);
-    await replay.#sql('update alert_rounds set through = now(), whole_at = now(), watched_since = now()');
+    await replay.#time.sql(
+      'update alert_rounds set through = now(), whole_at = now(), watched_since = now()',
+    );
     await replay.startServers();
     return replay;
   }
@@ -86,12 +79,19 @@ export class Replay {
     const { history } = device;
     for (const { at, samples } of history.messages) {
       this.#at(at, async () => {
+        if (this.#outOfService.has(device.deviceId)) return;
         this.done.messages += 1;
         this.done.samples += samples.length;
         this.#reports.push({ device, samples });
       });
     }
-    for (const { at, state } of history.turns) this.#at(at, () => this.#turn(device, state));
+    for (const { at, state } of history.turns) {
+      this.#at(at, async () => {
+        if (state === 'connected') this.#reachable.add(device.deviceId);
+        else this.#reachable.delete(device.deviceId);
+        await this.#turn(device, state);
+      });
+    }
     for (const { at, happenedAt } of history.events) this.#at(at, () => this.#event(device, happenedAt));
   }
 
@@ -126,13 +126,36 @@ export class Replay {
   async swapServers(): Promise<void> {
     for (const device of this.#devices) {
       device.node = 1 - device.node;
-      if (this.#connected.has(device.deviceId)) await this.#turn(device, 'connected');
+      await this.reconnect(device);
     }
   }
 
-  /** Rules, groups or filters have changed: servers take notice within minutes. */
-  async settleRules(): Promise<void> {
+  /** Its connection ends, and it connects at once. */
+  async reconnect(device: ReplayedDevice): Promise<void> {
+    if (this.#connected.has(device.deviceId)) await this.#turn(device, 'connected');
+  }
+
+  /** Its credentials end, and its connection with them. It comes back with what it was. */
+  async takeOutOfService(device: ReplayedDevice): Promise<void> {
+    await this.#turn(device, 'disconnected');
+    this.#outOfService.add(device.deviceId);
+  }
+
+  async putBackInService(device: ReplayedDevice): Promise<void> {
+    this.#outOfService.delete(device.deviceId);
+    if (this.#reachable.has(device.deviceId)) await this.#turn(device, 'connected');
+  }
+
+  /** When servers noted that a device connected or disconnected, in order. */
+  turnsOf({ deviceId }: ReplayedDevice): readonly { at: number; state: ConnectionTurn['state'] }[] {
+    return this.#turns.get(deviceId) ?? [];
+  }
+
+  /** Rules, devices, groups or filters have changed. Servers take notice within minutes; here they do at once. */
+  async settleChanges(): Promise<void> {
+    await this.#app.settle();
     for (const { book } of this.#servers) await book.settle();
+    await this.#time.sql(`update watched_filters set evaluated_at = '-infinity'`);
     await this.#filters.settle();
     this.#maintenanceDueAt = 0;
   }
@@ -177,11 +200,19 @@ export class Replay {
         await server.metrics.record(own.map(({ device: { deviceId }, samples }) => ({ deviceId, samples })));
       }
     }
-    const [found] = await this.#sql<{ isPending: boolean }>(
+    const isPending = await this.#planEnds();
+    return isPending || actions.length > reports.length;
+  }
+
+  /** Rounds have to see when matches end by themselves. @returns whether one has something to do now */
+  async #planEnds(): Promise<boolean> {
+    const [found] = await this.#time.sql<{ isPending: boolean; ends: Date[] }>(
       `select exists (select from alert_rule_matches
-        where ends_at is not null or met_at > (select through from alert_rounds)) as "isPending"`,
+          where ends_at <= now() or met_at > (select through from alert_rounds)) as "isPending",
+        array(select distinct ends_at from alert_rule_matches where ends_at > now()) as ends`,
     );
-    return actions.length > reports.length || found?.isPending === true;
+    for (const end of found?.ends ?? []) this.#isRoundDueAt(end.getTime());
+    return found?.isPending === true;
   }
 
   async #minute(now: number): Promise<void> {
@@ -198,13 +229,19 @@ export class Replay {
       await packSamples(this.#app.server.database.hubPool, new Date(now - 6 * MINUTE_MS));
       for (const { book } of this.#servers) await book.settle();
     }
-    if (now >= this.#maintenanceDueAt) {
-      this.#isRoundDueAt(now);
-      await this.#maintenance.settle();
-      const [next] = await this.#sql<{ at: Date | null }>(
-        'select min(due_at) as at from maintenance_windows',
-      );
-      this.#maintenanceDueAt = next?.at?.getTime() ?? Number.POSITIVE_INFINITY;
+    if (now >= this.#maintenanceDueAt) await this.#maintain(now);
+  }
+
+  /** While a window is near, this comes each minute; rounds have to see only when it ends. */
+  async #maintain(now: number): Promise<void> {
+    await this.#maintenance.settle();
+    const [next] = await this.#time.sql<{ at: Date | null; ends: Date[] }>(
+      `select (select min(due_at) from maintenance_windows) as at,
+        array(select distinct ends_at from maintenance_members order by 1) as ends`,
+    );
+    this.#maintenanceDueAt = next?.at?.getTime() ?? Number.POSITIVE_INFINITY;
+    for (const end of next?.ends ?? []) {
+      for (const ms of [0, RETURN_MS]) if (end.getTime() + ms > now) this.#isRoundDueAt(end.getTime() + ms);
     }
   }
 
@@ -212,7 +249,7 @@ export class Replay {
     // Servers take turns.
     const server = this.#servers[this.rounds.length % this.#servers.length];
     if (this.rounds.at(-1) !== undefined && !this.#wasDown) {
-      await this.#sql(`update alert_rounds set through = now() - interval '30 seconds'`);
+      await this.#time.sql(`update alert_rounds set through = now() - interval '30 seconds'`);
     }
     this.#wasDown = false;
     const done = await server?.rounds.round();
@@ -220,11 +257,11 @@ export class Replay {
     this.rounds.push(now);
     if (done.raised + done.resolved === 0) return;
     await this.#observe();
-    for (const ms of DUE_AFTER_CHANGE) this.#isRoundDueAt(now + ms);
+    if (await this.#planEnds()) this.#isRoundDueAt(now + ROUND_MS);
   }
 
   async #observe(): Promise<void> {
-    const changed = await this.#sql<{
+    const changed = await this.#time.sql<{
       id: string;
       deviceId: string;
       ruleId: string;
@@ -252,12 +289,15 @@ export class Replay {
 
   async #turn(device: ReplayedDevice, state: 'connected' | 'disconnected'): Promise<void> {
     const server = this.#servers[device.node];
-    if (server === undefined) return;
+    if (server === undefined || this.#outOfService.has(device.deviceId)) return;
     const isKnown = this.#connected.has(device.deviceId);
     if (state === 'disconnected' && !isKnown) return;
     if (state === 'connected') this.#connected.add(device.deviceId);
     else this.#connected.delete(device.deviceId);
     this.done.turns += 1;
+    const turns = this.#turns.get(device.deviceId) ?? [];
+    this.#turns.set(device.deviceId, turns);
+    turns.push({ at: this.#time.now(), state });
     this.#epoch += 1;
     const now = new Date(this.#time.now()).toISOString();
     for (const minutes of DUE_AFTER_TURN) this.#isRoundDueAt(this.#time.now() + minutes * MINUTE_MS);
@@ -278,14 +318,15 @@ export class Replay {
     await this.#settle();
   }
 
-  async #event({ deviceId, orgId }: ReplayedDevice, happenedAt: number): Promise<void> {
-    if (this.isDown) return;
+  async #event({ deviceId }: ReplayedDevice, happenedAt: number): Promise<void> {
+    if (this.isDown || this.#outOfService.has(deviceId)) return;
     this.done.events += 1;
-    for (const minutes of [0, 10]) this.#isRoundDueAt(this.#time.now() + minutes * MINUTE_MS + ROUND_MS);
-    await this.#sql(
-      `insert into device_event_logs (id, device_id, org_id, "timestamp", level, category, source, message)
-      values (new_row_id(), ?, ?, to_timestamp(? / 1000.0), 'error', 'hardware', 'Disk', 'A block cannot be read.')`,
-      [deviceId, orgId, happenedAt],
+    for (const minutes of [0, 10, 15]) this.#isRoundDueAt(this.#time.now() + minutes * MINUTE_MS + ROUND_MS);
+    await this.#time.sql(
+      `insert into event_logs (id, device_id, org_id, "timestamp", level, category, source, message)
+      select new_row_id(), id, org_id, to_timestamp($2::float8 / 1000), 'error', 'hardware', 'Disk', 'A block cannot be read.'
+      from devices where id = $1`,
+      [deviceId, happenedAt],
     );
   }
 
@@ -294,12 +335,5 @@ export class Replay {
       await metrics.settle();
       await watch.settle();
     }
-  }
-
-  async #sql<Row = unknown>(text: string, values: (string | number)[] = []): Promise<Row[]> {
-    return withSystem(this.#app.server.database.hubPool, 'test', async (tx) => {
-      const { rows } = await tx.raw<{ rows: Row[] }>(text, values);
-      return rows;
-    });
   }
 }

@@ -225,6 +225,20 @@ describe('the configuration', () => {
       expect(faults({ SECRET_ENCRYPTION_KEY: 'short' })[0]).to.include('SECRET_ENCRYPTION_KEY must have');
     });
 
+    it('keeps all servers that the address of the owner names', () => {
+      const url = appUrl(
+        read({
+          DATABASE_URL: 'postgres://owner:pw@one:5433,two/muster?target_session_attrs=read-write',
+          ...SECRETS,
+          SVC_APP_DB_PASSWORD: 'a,b',
+        }),
+      );
+      expect(url).to.equal('postgres://svc_app:a%2Cb@one:5433,two/muster?target_session_attrs=read-write');
+      expect(faults({ DATABASE_URL: 'postgres://one,two:x/muster', ...SECRETS })[0]).to.match(
+        /DATABASE_URL must be a URL such as postgres:/,
+      );
+    });
+
     it('carries any password to the driver as it is', () => {
       for (const password of [`p@ss:w/rd?#[]%41&=+ ;'"\\`, 'ünïcödé✓', '%', '100%25', 'a b', '$%^{}|`~']) {
         const url = appUrl(read({ DATABASE_URL: OWNER, ...SECRETS, SVC_APP_DB_PASSWORD: password }));

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import type { CommandLine } from '../../io.ts';
 import type { WatchOptions } from '../jobs-watch.ts';
+import type { RepeatOptions } from '../script-runs.ts';
 import type { RunOptions } from '../scripts.ts';
 import { forConnection, Id, list, parsed, remoteAction, withConditions } from './remote-command.ts';
 
@@ -31,7 +32,7 @@ export function addWork(program: Command, commandLine: CommandLine): void {
     .argument('<ids...>', 'the ids of the commands', ids)
     .action(
       remote(async (given: string[], options: Connection) =>
-        (await import('../scripts.ts')).cancelJobs(io, given, options),
+        (await import('../cancel.ts')).cancelJobs(io, given, options),
       ),
     );
 
@@ -68,12 +69,41 @@ export function addWork(program: Command, commandLine: CommandLine): void {
         (await import('../scripts.ts')).runScript(io, script, options),
       ),
     );
+  forConnection(scripts.command('runs'))
+    .description('list the runs of scripts, newest first')
+    .option('--script <script>', 'only of this script, by name or id')
+    .option('--limit <count>', 'how many to list', parsed(Count), 20)
+    .action(
+      remote(async (options: Connection & { script?: string; limit: number }) =>
+        (await import('../script-runs.ts')).listRuns(io, options),
+      ),
+    );
   forConnection(scripts.command('follow'))
-    .description('follow scripts that were left, to the end')
-    .argument('<ids...>', 'the ids of their commands', ids)
+    .description('follow runs that were left, to the end')
+    .argument('<runs...>', 'the ids of the runs', ids)
     .action(
       remote(async (given: string[], options: Connection) =>
-        (await import('../scripts.ts')).followScripts(io, given, options),
+        (await import('../script-runs.ts')).followRuns(io, given, options),
+      ),
+    );
+  forConnection(scripts.command('cancel'))
+    .description('cancel runs; devices that have begun are asked to stop')
+    .argument('<runs...>', 'the ids of the runs', ids)
+    .action(
+      remote(async (given: string[], options: Connection) =>
+        (await import('../cancel.ts')).cancelRuns(io, given, options),
+      ),
+    );
+  forConnection(scripts.command('again'))
+    .description('run the same version with the same parameters again, and follow it to the end')
+    .argument('<run>', 'the id of the run', parsed(Id))
+    .option('--failed', 'only on devices on which it has failed, timed out or expired')
+    .option('--secret <name[=file]>', 'a secret of the run, read from a file; the others are asked for', list)
+    .option('--detach', 'start it, and do not follow it')
+    .option('--yes', 'do not ask before it is run on several devices')
+    .action(
+      remote(async (run: string, options: RepeatOptions) =>
+        (await import('../script-runs.ts')).repeatRun(io, run, options),
       ),
     );
 }
@@ -85,4 +115,5 @@ interface Connection {
 
 const ids = (text: string, before: string[] = []): string[] => [...before, parsed(Id)(text)];
 
+const Count = z.coerce.number('must be a number').int().min(1).max(100);
 const Seconds = z.coerce.number('must be a number').int().min(0).max(86_400);

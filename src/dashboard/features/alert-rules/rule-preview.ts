@@ -19,7 +19,7 @@ export function beforeText({ before }: Pick<AlertRulePreview, 'before'>): string
 
 /** How a preview relates to what would really have been raised. */
 export const LIMITS_TEXT =
-  'A preview goes by when things happened, for this rule alone and the devices that it covers now: really, alerts come some minutes later, causes that return at once are one alert, and maintenance, other rules or an outage of Muster may hold alerts back.';
+  'A preview goes by when things happened, for this rule alone and the devices that it covers now, as if it always had: really, alerts come some minutes later, causes that return at once are one alert, and maintenance, other rules, an outage of Muster, or time that a device spent out of service, in another organization or outside of the target may hold alerts back. Figures of a device whose clock was wrong are where that clock has put them, or are missing.';
 
 /** What the preview leaves out; `undefined` if that is nothing. @param kind  of the condition */
 export function incompleteText(

@@ -1,4 +1,4 @@
-import { Group, Stack, Text, Timeline, Title } from '@mantine/core';
+import { Group, Stack, Text, Textarea, Timeline, Title } from '@mantine/core';
 import {
   IconBell,
   IconBellOff,
@@ -10,6 +10,7 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { apiQuery, useApiChange, type Alert, type AlertRule, type Notification } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { useMe, useRefusal } from '../../session.ts';
@@ -60,7 +61,9 @@ function Details({ alert }: { alert: Alert }) {
   const refusal = useRefusal('alerts:write');
   const acknowledge = useApiChange('POST /alerts/{id}/acknowledge', { refreshes: READS });
   const resolve = useApiChange('POST /alerts/{id}/resolve', { refreshes: READS });
-  const input = { params: { id }, body: {} };
+  const [text, setText] = useState('');
+  const written = text.trim();
+  const input = { params: { id }, body: written === '' ? {} : { note: written } };
   const ended = status === 'resolved' ? 'It is resolved already.' : undefined;
   const taken = status === 'acknowledged' ? 'It is acknowledged already.' : undefined;
   return (
@@ -97,12 +100,26 @@ function Details({ alert }: { alert: Alert }) {
           ['Resolved because', resolution],
         ]}
       />
+      {refusal === undefined && ended === undefined && (
+        <Textarea
+          label={note === null ? 'Note' : 'New note'}
+          description="It is kept with the alert when you acknowledge or resolve it."
+          autosize
+          maxRows={6}
+          maxLength={2000}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      )}
       <Group gap="xs" align="flex-start">
         <RunAction
           variant="default"
           icon={IconCheck}
           refusal={refusal ?? ended ?? taken}
-          run={() => acknowledge.mutateAsync(input)}
+          run={async () => {
+            await acknowledge.mutateAsync(input);
+            setText('');
+          }}
         >
           Acknowledge
         </RunAction>

@@ -3,6 +3,7 @@ import { useRefusal } from '../../session.ts';
 import {
   FailedPaths,
   formatBytes,
+  formatCounted,
   formatTime,
   TextLink,
   WorkDrawer,
@@ -34,7 +35,8 @@ export function backupWork(job: BackupJob): Work {
     },
     error: job.error,
     errorTitle: status === 'partial' ? 'It is not whole' : 'It failed',
-    outcome: unreadable.count > 0 ? `${unreadable.count} files could not be read.` : undefined,
+    outcome:
+      unreadable.count > 0 ? `${formatCounted(unreadable.count, 'file')} could not be read.` : undefined,
     cancelRequestedAt: job.cancelRequestedAt,
     startedBy: startedBy(job),
     finishedAt: job.finishedAt,

@@ -7,6 +7,7 @@ import {
   WorkDetails,
   formatBytes,
   formatCount,
+  formatCounted,
   formatTime,
   workOf,
 } from '../../ui/index.ts';
@@ -70,7 +71,7 @@ export function RestoreProgress({ id }: { id: string }) {
       facts={(restore) => [
         [restore.restoreType === 'image' ? 'Onto' : 'Folder', restore.targetPath ?? NEW_FOLDER],
         [restore.dryRun ? 'Would be restored' : 'Restored', amount(restore)],
-        ['Kept', restore.skippedFiles === null ? undefined : `${formatCount(restore.skippedFiles)} files`],
+        ['Kept', restore.skippedFiles === null ? undefined : formatCounted(restore.skippedFiles, 'file')],
         ...factsOf(restore),
       ]}
     >
@@ -125,5 +126,5 @@ function amount({
   restoredSize: number | null;
 }) {
   if (restoredFiles === null) return undefined;
-  return `${formatCount(restoredFiles)} files${restoredSize === null ? '' : `, ${formatBytes(restoredSize)}`}`;
+  return `${formatCounted(restoredFiles, 'file')}${restoredSize === null ? '' : `, ${formatBytes(restoredSize)}`}`;
 }

@@ -1,6 +1,6 @@
-import { Anchor, Button, Group, Text, TextInput, ActionIcon, Checkbox, Popover, Stack } from '@mantine/core';
+import { Anchor, Button, Group, Text, TextInput } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
-import { IconDownload, IconSearch, IconArrowDown, IconArrowUp, IconColumns } from '@tabler/icons-react';
+import { IconDownload, IconSearch } from '@tabler/icons-react';
 import { getRouteApi, useLocation } from '@tanstack/react-router';
 import { useMemo, useRef, useState } from 'react';
 import { z } from 'zod';
@@ -27,6 +27,7 @@ import { DataTable } from '../../ui/data-table.tsx';
 import type { Run } from '../scripts/index.ts';
 import { BulkActions } from './bulk-actions.tsx';
 import { ResultDrawer } from './result-drawer.tsx';
+import { ColumnChooser } from './column-chooser.tsx';
 import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
 import { detailColumns, isCustom, useCustomFields, useDetails } from './detail-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
@@ -35,6 +36,8 @@ import { deviceMatcher, facetCounts, bestDrop, type DeviceChoice } from './match
 const route = getRouteApi('/signed-in/devices');
 const ColumnIds = z.array(z.string()).min(1);
 const keyOf = (device: DeviceSummary): string => device.id;
+/** Detail columns that a search reads even while they are not shown. */
+const SEARCHED_DETAILS = ['lastUser', 'serialNumber', 'ipAddress'];
 
 /** The fleet, live. The hub sends what changes; search and facets work on what is here. */
 export function DevicesPage() {
@@ -51,7 +54,12 @@ export function DevicesPage() {
   const visible = search.columns ?? remembered ?? DEFAULT_COLUMNS;
   const [isChoosing, setChoosing] = useState(false);
   const customFields = useCustomFields(isChoosing || visible.some(isCustom));
-  const { details, error: detailsError, isCut } = useDetails(visible);
+  const isSearching = search.q !== undefined;
+  const needed = useMemo(
+    () => (isSearching ? [...visible, ...SEARCHED_DETAILS] : visible),
+    [visible, isSearching],
+  );
+  const { details, error: detailsError, isCut } = useDetails(needed);
   const filterName = useFilterName(search.filter);
   const historyKey = useLocation({ select: ({ state }) => state.__TSR_key });
   const [bulkRun, setRun] = useState<Run>();
@@ -73,7 +81,7 @@ export function DevicesPage() {
       device.displayName ?? '',
       names.organization(device.orgId),
       names.site(device.siteId),
-      // What is shown is searched as well.
+      // What is shown is searched as well, and what people ask for although it is not shown.
       ...Object.values(details.get(device.id)?.values ?? {}).map(String),
       ...Object.values(details.get(device.id)?.customFields ?? {}).map(String),
     ],
@@ -170,7 +178,7 @@ export function DevicesPage() {
         <TextInput
           ref={searchField}
           w={260}
-          placeholder="Search names, organizations, sites"
+          placeholder="Search names, users, sites, addresses"
           aria-label="Search devices"
           leftSection={<IconSearch size={14} aria-hidden />}
           value={q ?? ''}
@@ -201,7 +209,9 @@ export function DevicesPage() {
       {detailsError !== null && <Failure error={detailsError} />}
       {isCut && (
         <Text size="sm">
-          The fleet is too large for all values of the added columns. Choose an organization to see them all.
+          {isSearching
+            ? 'The fleet is too large to search all users, serial numbers and addresses. Choose an organization to search them all.'
+            : 'The fleet is too large for all values of the added columns. Choose an organization to see them all.'}
         </Text>
       )}
       {live.state === 'loading' && <Loading what="Reading the fleet" />}
@@ -242,92 +252,6 @@ export function DevicesPage() {
       )}
       <ResultDrawer run={bulkRun} onClose={() => setRun(undefined)} />
     </Page>
-  );
-}
-
-/** Which columns the table has, and in which order. */
-function ColumnChooser({
-  all,
-  visible,
-  onOpen,
-  onChange,
-}: {
-  all: readonly { id: string; header: string }[];
-  visible: readonly string[];
-  onOpen: () => void;
-  onChange: (visible: readonly string[]) => void;
-}) {
-  const shown = visible.flatMap((id) => all.find((column) => column.id === id) ?? []);
-  const hidden = all.filter(({ id }) => !visible.includes(id));
-  const move = (id: string, by: -1 | 1) => {
-    const ids = shown.map((column) => column.id);
-    const place = ids.indexOf(id);
-    const [moved, other] = [ids[place], ids[place + by]];
-    if (moved === undefined || other === undefined) return;
-    ids[place] = other;
-    ids[place + by] = moved;
-    onChange(ids);
-  };
-  const toggle = (id: string, isOn: boolean) => {
-    const ids = isOn ? [...visible, id] : visible.filter((each) => each !== id);
-    onChange(ids.length === 0 ? DEFAULT_COLUMNS : ids);
-  };
-  return (
-    <Popover position="bottom-end" width={250} shadow="md" trapFocus onOpen={onOpen}>
-      <Popover.Target>
-        <Button variant="default" leftSection={<IconColumns size={14} aria-hidden />}>
-          Columns
-        </Button>
-      </Popover.Target>
-      <Popover.Dropdown p="xs" aria-label="Columns of the table">
-        <Stack gap={2} mah="60vh" style={{ overflow: 'auto' }}>
-          {shown.map(({ id, header }, place) => (
-            <Group key={id} gap={2} justify="space-between" wrap="nowrap">
-              <Checkbox
-                label={header}
-                checked
-                py={2}
-                onChange={(event) => toggle(id, event.currentTarget.checked)}
-              />
-              <Group gap={0} wrap="nowrap">
-                <ActionIcon
-                  size="sm"
-                  variant="subtle"
-                  color="gray"
-                  aria-label={`Move ${header} to the left`}
-                  disabled={place === 0}
-                  onClick={() => move(id, -1)}
-                >
-                  <IconArrowUp size={14} />
-                </ActionIcon>
-                <ActionIcon
-                  size="sm"
-                  variant="subtle"
-                  color="gray"
-                  aria-label={`Move ${header} to the right`}
-                  disabled={place === shown.length - 1}
-                  onClick={() => move(id, 1)}
-                >
-                  <IconArrowDown size={14} />
-                </ActionIcon>
-              </Group>
-            </Group>
-          ))}
-          {hidden.map(({ id, header }) => (
-            <Checkbox
-              key={id}
-              label={header}
-              checked={false}
-              py={2}
-              onChange={(event) => toggle(id, event.currentTarget.checked)}
-            />
-          ))}
-        </Stack>
-        <Button variant="subtle" size="compact-xs" mt={4} onClick={() => onChange(DEFAULT_COLUMNS)}>
-          Reset
-        </Button>
-      </Popover.Dropdown>
-    </Popover>
   );
 }
 

@@ -4,6 +4,7 @@ import {
   IconApps,
   IconArchive,
   IconDownload,
+  IconFolders,
   IconNote,
   IconPencil,
   IconPlugConnected,
@@ -30,6 +31,7 @@ import {
   type Tone,
 } from '../../ui/index.ts';
 import { SeverityBadge } from '../alerts/index.ts';
+import { MEMBERSHIP_REASONS } from '../groups/index.ts';
 import { NoteActions, NoteComposer } from './device-notes.tsx';
 import type { DeviceTab } from './device-tabs.ts';
 import styles from './history-tab.module.css';
@@ -47,6 +49,7 @@ const KINDS: Record<Kind, { label: string; icon: Icon; tab?: DeviceTab }> = {
   upgrade: { label: 'Upgrades', icon: IconDownload, tab: 'upgrades' },
   software: { label: 'Software', icon: IconApps, tab: 'software' },
   terminal: { label: 'Terminals', icon: IconTerminal2, tab: 'terminal' },
+  group: { label: 'Groups', icon: IconFolders },
   change: { label: 'Changes', icon: IconPencil },
 };
 const ALL_KINDS = Object.keys(KINDS) as Kind[];
@@ -270,6 +273,11 @@ function shown(entry: TimelineEntry, device: Device): Shown {
         ),
         badge: state(entry.status),
         detail: aside(entry),
+        actions: entry.runId !== null && (
+          <TextLink size="sm" to="/scripts/runs/$runId" params={{ runId: entry.runId }}>
+            All devices of this run
+          </TextLink>
+        ),
       };
     case 'backup':
       return {
@@ -303,6 +311,19 @@ function shown(entry: TimelineEntry, device: Device): Shown {
       };
     case 'terminal':
       return { icon, text: inTab('Terminal'), detail: aside(entry) };
+    case 'group':
+      return {
+        icon,
+        text: (
+          <>
+            {entry.change === 'joined' ? 'Joined' : 'Left'} the group{' '}
+            <TextLink inherit to="/groups/$groupId" params={{ groupId: entry.groupId }}>
+              {entry.groupName}
+            </TextLink>
+          </>
+        ),
+        detail: aside(entry, MEMBERSHIP_REASONS[entry.reason]),
+      };
     case 'change':
       return {
         icon,

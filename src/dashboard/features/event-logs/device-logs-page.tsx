@@ -124,7 +124,7 @@ function rowOfStored(event: StoredEvent, computer: string): LogRow {
 }
 
 /** The stored logs of the device, which can be read while it is offline. */
-function StoredLogs({ device, search, change, memory, deviceZone }: DeviceLogsProps) {
+function StoredLogs({ device, search, change, deviceZone }: DeviceLogsProps) {
   const [preferences, setPreferences] = usePreferences();
   const filterField = useRef<HTMLInputElement>(null);
   const category = CATEGORIES.find((each) => each === search.log);
@@ -195,7 +195,7 @@ function StoredLogs({ device, search, change, memory, deviceZone }: DeviceLogsPr
         />
         <LogViews
           search={search}
-          memory={memory}
+          system={device.osType}
           onApply={(view) => change({ ...NO_CONDITIONS, ...view, log: undefined, stored: true }, true)}
         />
       </QueryBar>

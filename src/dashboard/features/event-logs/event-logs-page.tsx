@@ -25,7 +25,7 @@ import { deviceConditions, localMatcher } from './log-filter.ts';
 import { countLevels, MAX_ROWS } from './log-row.ts';
 import { LogSearch, NO_CONDITIONS, viewOf } from './log-search.ts';
 import { QueryBar } from './query-bar.tsx';
-import { useLogMemory, LogViews } from './log-views.tsx';
+import { LogViews } from './log-views.tsx';
 import { LogViewer, zoneOf } from './log-viewer.tsx';
 import { usePreferences } from './viewer-toolbar.tsx';
 import styles from './log-viewer.module.css';
@@ -46,7 +46,6 @@ export function EventLogsPage() {
   };
   const live = useLiveDevices(scope);
   const { feed, state } = useLogFeed();
-  const memory = useLogMemory('fleet');
   const [preferences, setPreferences] = usePreferences();
   const [tab, setTab] = useState<string>(ENTRIES);
   /** The query of the shown results. */
@@ -134,7 +133,7 @@ export function EventLogsPage() {
       >
         <LogViews
           search={view}
-          memory={memory}
+          system="fleet"
           onApply={(saved) => change({ ...NO_CONDITIONS, ...saved }, true)}
         />
       </QueryBar>

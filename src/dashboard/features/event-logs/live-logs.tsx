@@ -140,7 +140,7 @@ export function LiveLogs({ device, search, change, memory, deviceZone }: DeviceL
         >
           <LogViews
             search={search}
-            memory={memory}
+            system={device.osType}
             onApply={(view) => change({ ...NO_CONDITIONS, record: undefined, ...view }, true)}
           />
         </QueryBar>

@@ -1,47 +1,48 @@
 import { useLocalStorage } from '@mantine/hooks';
 import { z } from 'zod';
-import { ViewsMenu } from '../../ui/index.ts';
+import { SavedViews } from '../../ui/index.ts';
 import { useMe } from '../../session.ts';
+import type { OsType } from '../../../protocol/index.ts';
 import { hasConditions, LogSearch, isBare, rememberedPart, viewOf } from './log-search.ts';
 import { parseStored } from './viewer-toolbar.tsx';
 
-/** Conditions under a name. */
+/** An operating system, or the page that asks many devices. */
+export type LogSystem = OsType | 'fleet';
+
+/** Conditions under a name. The logs of Windows mean nothing on Linux, so each system has views of its own. */
 export function LogViews({
   search,
-  memory: { memory, saveView, removeView },
+  system,
   onApply,
 }: {
   search: LogSearch;
-  memory: ReturnType<typeof useLogMemory>;
+  system: LogSystem;
   onApply: (search: LogSearch) => void;
 }) {
   return (
-    <ViewsMenu
-      views={memory.views}
-      hint="A view keeps the conditions under a name, in this browser, for this system."
+    <SavedViews
+      name={`event-logs-${system}`}
+      current={viewOf(search)}
+      hint="A view keeps the conditions under a name, for this system."
       canSave={hasConditions(search)}
-      onOpen={(view) => onApply(view.search)}
-      onSave={(name) => saveView(name, search)}
-      onRemove={({ name }) => removeView(name)}
+      onOpen={(view) => onApply(LogSearch.parse(view))}
     />
   );
 }
 
-/** The saved and recent views of this person for one system: the logs of Windows mean nothing on Linux. */
+/** What this person has read last of one system. */
 const Memory = z.object({
   last: LogSearch.catch({}),
-  views: z.array(z.object({ name: z.string(), search: LogSearch })).catch([]),
   pinned: z.array(z.string()).catch([]),
   recent: z.array(z.string()).catch([]),
 });
 type LogMemory = z.output<typeof Memory>;
 
-const EMPTY: LogMemory = { last: {}, views: [], pinned: [], recent: [] };
+const EMPTY: LogMemory = { last: {}, pinned: [], recent: [] };
 const RECENT = 5;
-const VIEWS = 50;
 
-/** Kept in this browser. @param system  the operating system, or another kind of page */
-export function useLogMemory(system: string) {
+/** Kept in this browser. */
+export function useLogMemory(system: OsType) {
   const { user } = useMe();
   const [memory, set] = useLocalStorage<LogMemory>({
     key: `muster-logs-${user.id}-${system}`,
@@ -70,15 +71,6 @@ export function useLogMemory(system: string) {
           ? known.pinned.filter((name) => name !== log)
           : [...known.pinned, log],
       })),
-    saveView: (name: string, search: LogSearch) =>
-      set((known) => ({
-        ...known,
-        views: [...known.views.filter((view) => view.name !== name), { name, search: viewOf(search) }].slice(
-          -VIEWS,
-        ),
-      })),
-    removeView: (name: string) =>
-      set((known) => ({ ...known, views: known.views.filter((view) => view.name !== name) })),
   };
 }
 

@@ -3,14 +3,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { IconMinus, IconPencil, IconPlus, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import {
-  apiQuery,
-  useApiChange,
-  useList,
-  type Device,
-  type Group as DeviceGroup,
-  type GroupChange,
-} from '../../api/index.ts';
+import { apiQuery, useApiChange, useList, type Device, type Group as DeviceGroup } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
 import { useRefusal } from '../../session.ts';
 import {
@@ -28,6 +21,7 @@ import {
   useSelection,
   When,
 } from '../../ui/index.ts';
+import { MEMBERSHIP_REASONS } from './membership-reasons.ts';
 import { AddDevicesDialog, GroupDialog, GroupKind } from './groups-page.tsx';
 
 const route = getRouteApi('/signed-in/groups/$groupId');
@@ -208,16 +202,6 @@ function Members({ group }: { group: DeviceGroup }) {
   );
 }
 
-const REASONS: Record<GroupChange['reason'], string> = {
-  manual: 'By hand',
-  group_created: 'The group was created',
-  filter_match: 'It came to match the filter',
-  filter_unmatch: 'It no longer matches the filter',
-  filter_changed: 'The filter was changed',
-  device_moved: 'It was moved to another organization',
-  device_decommissioned: 'It was decommissioned',
-};
-
 function Changes({ groupId }: { groupId: string }) {
   const address = useAddress(route.useSearch());
   const changes = useList(
@@ -252,7 +236,7 @@ function Changes({ groupId }: { groupId: string }) {
             />
           ),
         },
-        { header: 'Why', cell: ({ reason }) => REASONS[reason] },
+        { header: 'Why', cell: ({ reason }) => MEMBERSHIP_REASONS[reason] },
         { header: 'When', width: 120, cell: ({ at }) => <When at={at} /> },
       ]}
     />

@@ -2,6 +2,8 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { z } from 'zod';
 import { signedInRoute } from '../../routing.ts';
 
+export { MEMBERSHIP_REASONS } from './membership-reasons.ts';
+
 const page = z.number().int().positive().optional().catch(undefined);
 const q = z.string().optional().catch(undefined);
 

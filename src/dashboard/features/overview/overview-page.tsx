@@ -24,9 +24,10 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
 import { apiQuery } from '../../api/index.ts';
 import { useNames } from '../../directory.ts';
+import { FleetTrends } from './fleet-trends.tsx';
 import { NeedsAttention } from './needs-attention.tsx';
 
-/** The overview: devices and alerts that need attention now, and work in progress. */
+/** The overview: devices and alerts that need attention now, work in progress, and how the fleet has changed. */
 export function OverviewPage() {
   const me = useMe();
   const live = useLiveDevices(scopeQuery(useScope()));
@@ -39,6 +40,7 @@ export function OverviewPage() {
       <GettingStarted />
       {!isEmpty && live.state !== 'loading' && <StatusCounts live={live} />}
       {may('alerts:read') && <NeedsAttention />}
+      {!isEmpty && <FleetTrends />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         {!isEmpty && <UnreachableCard devices={live.devices} />}
         {may('backup:read') && <BackupCard />}

@@ -115,7 +115,7 @@ export function PeoplePage() {
 }
 
 function PersonActions({
-  user: { id, name, email, status },
+  user: { id, name, email, status, mfaEnabled },
   onChange,
   onInvited,
 }: {
@@ -127,11 +127,24 @@ function PersonActions({
   const mayWrite = useRefusal('users:write');
   const mayDelete = useRefusal('users:delete');
   const mayInvite = useRefusal('users:invite');
+  const mayReadAudit = useRefusal('audit:read');
   const remove = useApiChange('DELETE /users/{id}', { refreshes: ['GET /users'] });
   const resend = useApiChange('POST /users/resend-invite', { refreshes: ['GET /users'] });
+  const resetFactors = useApiChange('POST /users/{id}/mfa/reset', { refreshes: ['GET /users'] });
   const isSelf = id === me.user.id ? 'Change your own account on your profile.' : undefined;
   return (
     <>
+      {mayReadAudit === undefined && (
+        <ButtonLink
+          to="/audit"
+          search={{ user: email }}
+          size="compact-xs"
+          variant="subtle"
+          aria-label={`What they did: ${name}`}
+        >
+          What they did
+        </ButtonLink>
+      )}
       {status === 'invited' && (
         <ConfirmAction
           inRow
@@ -151,6 +164,18 @@ function PersonActions({
       <Action inRow refusal={isSelf ?? mayWrite} onClick={onChange}>
         Change
       </Action>
+      {mfaEnabled && (
+        <ConfirmAction
+          inRow
+          refusal={isSelf ?? mayWrite}
+          title={`Remove the second factors of ${name}`}
+          question="Do this only if you are sure who asks for it. Authenticator app, recovery codes and passkeys are removed, and their sessions end. The next sign-in asks for the password alone. They are told by mail."
+          confirm="Remove the second factors"
+          run={() => resetFactors.mutateAsync({ params: { id } })}
+        >
+          Reset second factor
+        </ConfirmAction>
+      )}
       <ConfirmAction
         inRow
         refusal={isSelf ?? mayDelete}

@@ -18,6 +18,7 @@ const PART_TITLES: Readonly<Record<MonthReport['hidden'][number], string>> = {
   availability: 'Availability',
   alerts: 'Alerts',
   backups: 'Backups',
+  cloudBackups: 'Backups of Microsoft 365',
   software: 'Software',
   upgrades: 'Upgrades of agents',
   commands: 'Scripts and commands',
@@ -26,13 +27,15 @@ const PART_TITLES: Readonly<Record<MonthReport['hidden'][number], string>> = {
 
 /** The sections of a report, in their order. */
 export function Sections({ report }: { report: MonthReport }) {
-  const { devices, availability, alerts, backups, software, upgrades, commands, people } = report;
+  const { devices, availability, alerts, backups, cloudBackups, software, upgrades, commands, people } =
+    report;
   return (
     <>
       <Devices devices={devices} />
       <Availability availability={availability} />
       {alerts !== null && <Alerts alerts={alerts} />}
       {backups !== null && <Backups backups={backups} />}
+      {cloudBackups !== null && <CloudBackups cloudBackups={cloudBackups} />}
       <Software software={software} />
       <Upgrades upgrades={upgrades} />
       <Commands commands={commands} />
@@ -189,6 +192,31 @@ function Backups({ backups }: { backups: Part<'backups'> }) {
           restores.failed > 0 && ['Restores failed', formatCount(restores.failed)],
           ['Stored at the end', bytesText(storedBytes)],
           ['Stored at the beginning', bytesText(storedBytesBefore)],
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** Says nothing about an organization that backs up no cloud service. */
+function CloudBackups({ cloudBackups }: { cloudBackups: Part<'cloudBackups'> }) {
+  const { configurations, backedUp, runs, restores, itemsNew, itemsFailed } = cloudBackups;
+  if (configurations === 0 && runs.completed + runs.partial + runs.failed + runs.open === 0) return null;
+  return (
+    <Section title={PART_TITLES.cloudBackups}>
+      <Figures
+        figures={[
+          ['Completed', formatCount(runs.completed)],
+          ['Completed in part', formatCount(runs.partial)],
+          ['Failed', formatCount(runs.failed)],
+          runs.cancelled > 0 && ['Cancelled', formatCount(runs.cancelled)],
+          runs.open > 0 && ['Not ended', formatCount(runs.open)],
+          ['Configurations', formatCount(configurations)],
+          ['Of these backed up', formatCount(backedUp)],
+          ['Items stored', formatCount(itemsNew)],
+          itemsFailed > 0 && ['Items that could not be stored', formatCount(itemsFailed)],
+          ['Restores completed', formatCount(restores.completed + restores.partial)],
+          restores.failed > 0 && ['Restores failed', formatCount(restores.failed)],
         ]}
       />
     </Section>

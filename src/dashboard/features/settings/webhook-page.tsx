@@ -238,11 +238,11 @@ function Deliveries({ webhook }: { webhook: Webhook }) {
         ]}
         empty={{
           title: 'Nothing was sent yet',
-          text: 'The log has what was sent in the last 14 days.',
+          text: 'The log has what was sent in the last 14 days, and up to a week more.',
         }}
         noneFound={{
           title: 'No delivery is in this state',
-          text: 'The log has what was sent in the last 14 days.',
+          text: 'The log has what was sent in the last 14 days, and up to a week more.',
         }}
         columns={[
           { header: 'Event', isName: true, cell: ({ eventType }) => eventType },

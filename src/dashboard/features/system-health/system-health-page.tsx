@@ -45,6 +45,7 @@ export function SystemHealthPage() {
 const STATES = {
   ok: { tone: 'good', label: 'Works' },
   failed: { tone: 'bad', label: 'Failed' },
+  read_only: { tone: 'bad', label: 'Takes no writes' },
   unavailable: { tone: 'bad', label: 'Not reachable' },
   not_configured: { tone: 'neutral', label: 'Not configured' },
 } as const;
@@ -141,7 +142,7 @@ function Partners() {
 
 const Readiness = z.object({
   status: z.enum(['ready', 'not_ready']),
-  checks: z.record(z.string(), z.enum(['ok', 'failed', 'unavailable', 'not_configured'])),
+  checks: z.record(z.string(), z.enum(['ok', 'failed', 'read_only', 'unavailable', 'not_configured'])),
 });
 type Readiness = z.output<typeof Readiness>;
 

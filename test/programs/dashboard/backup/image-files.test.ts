@@ -152,7 +152,7 @@ describe('the files within images of machines', function () {
     await dialog.getByRole('checkbox', { name: 'Only try it' }).click();
     await dialog.getByRole('button', { name: 'Try it' }).click();
     await dialog.getByText('Would be restored').waitFor();
-    await dialog.getByText('1 files, 7 B').waitFor();
+    await dialog.getByText('1 file, 7 B').waitFor();
     await dialog.getByText('system, partition 1').waitFor();
     await assertAccessible(page);
     await dialog.getByRole('button', { name: 'Now restore it' }).click();

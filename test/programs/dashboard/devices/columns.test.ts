@@ -1,7 +1,14 @@
 import { expect } from 'chai';
 import { assertAccessible, useDashboard } from '../../../support/browser.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
+
+/** The name of the control that has the focus. */
+const FOCUSED = `(() => {
+  const { activeElement: control } = document;
+  return control.getAttribute('aria-label') ?? control.labels?.[0]?.textContent ?? control.tagName;
+})()`;
 
 describe('the columns of the list of devices', () => {
   const dashboard = useDashboard();
@@ -47,6 +54,106 @@ describe('the columns of the list of devices', () => {
     await theirs.nth(1).getByText('BETA').waitFor();
     await shared.getByRole('textbox', { name: 'Search devices' }).fill('ada');
     await theirs.filter({ hasText: 'BETA' }).waitFor({ state: 'detached' });
+    await shared.getByRole('columnheader', { name: 'Room' }).scrollIntoViewIfNeeded();
     await theirs.filter({ hasText: 'ALPHA' }).getByText('12', { exact: true }).waitFor();
+  });
+
+  it('are chosen and put in order by keys, with the focus at the control that was used last', async () => {
+    const tenant = await buildTenant(dashboard.app);
+    await buildDevice(dashboard.app, tenant.orgId, { hostname: 'ONE' });
+    const page = await dashboard.open('/devices', { person: tenant.admin });
+    await page.getByRole('grid', { name: 'Devices' }).getByText('ONE').waitFor();
+    await page.getByRole('button', { name: 'Columns' }).click();
+    const chooser = page.getByRole('dialog', { name: 'Columns' });
+    const focus = (label: string) =>
+      eventually(
+        () => page.evaluate(FOCUSED),
+        (name) => name === label,
+      );
+    const tags = chooser.getByRole('checkbox', { name: 'Tags' });
+    await tags.focus();
+    await page.keyboard.press('Space');
+    await chooser.getByRole('checkbox', { name: 'Tags', checked: true }).waitFor();
+    await focus('Tags');
+    await page.keyboard.press('Tab');
+    await focus('Move Tags to the left');
+    await page.keyboard.press('Enter');
+    await chooser
+      .getByRole('button', { name: 'Move Tags to the right' })
+      .and(page.locator(':enabled'))
+      .waitFor();
+    await focus('Move Tags to the left');
+    await chooser.getByRole('button', { name: 'Move Tags to the right' }).press('Enter');
+    // Nothing is to the right of it any more.
+    await focus('Tags');
+    await page.keyboard.press('Space');
+    await chooser.getByRole('checkbox', { name: 'Tags', checked: false }).waitFor();
+    await focus('Tags');
+    await page.keyboard.press('Escape');
+    await chooser.waitFor({ state: 'hidden' });
+  });
+
+  it('are searched for users, serial numbers and addresses although they are not shown', async () => {
+    const { app } = dashboard;
+    const tenant = await buildTenant(app);
+    for (const [hostname, user, serial] of [
+      ['TILL-1', 'farah', 'PF-0001'],
+      ['TILL-2', 'grace', 'PF-0002'],
+    ] as const) {
+      const { deviceId } = await buildDevice(app, tenant.orgId, { hostname });
+      await asOwner(app.database.ownerUrl, `update devices set last_user = $2, hardware = $3 where id = $1`, [
+        deviceId,
+        user,
+        { serialNumber: serial },
+      ]);
+    }
+    const page = await dashboard.open('/devices', { person: tenant.admin });
+    const grid = page.getByRole('grid', { name: 'Devices' });
+    await grid.getByText('TILL-1').waitFor();
+    for (const [text, found, other] of [
+      ['fara', 'TILL-1', 'TILL-2'],
+      ['pf-0002', 'TILL-2', 'TILL-1'],
+    ] as const) {
+      await page.getByRole('textbox', { name: 'Search devices' }).fill(text);
+      await grid.getByText(found).waitFor();
+      await grid.getByText(other).waitFor({ state: 'detached' });
+      expect(await grid.getByRole('columnheader', { name: 'Last user' }).count()).to.equal(0);
+    }
+  });
+
+  it('come and go with the place to which a wide table is scrolled, and each cell stays below its heading', async () => {
+    const { app } = dashboard;
+    const tenant = await buildTenant(app);
+    const { deviceId } = await buildDevice(app, tenant.orgId, { hostname: 'WIDE' });
+    await asOwner(app.database.ownerUrl, `update devices set last_user = 'ada' where id = $1`, [deviceId]);
+    const page = await dashboard.open('/devices', { person: tenant.admin });
+    const grid = page.getByRole('grid', { name: 'Devices' });
+    await page.getByRole('button', { name: 'Columns' }).click();
+    for (const box of await page.getByRole('dialog').getByRole('checkbox').all()) await box.check();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    const headings = await grid.getByRole('columnheader').count();
+    expect(headings).to.be.greaterThan(30);
+    const cells = grid.getByRole('row').nth(1).getByRole('gridcell');
+
+    /** Scrolls to a heading and compares the place of the cell that has its number with the place of the heading. */
+    const goTo = async (name: string) => {
+      const heading = grid.getByRole('columnheader', { name, exact: true });
+      await heading.scrollIntoViewIfNeeded();
+      const place = (await grid.getByRole('columnheader').allTextContents()).indexOf(name);
+      const cell = grid.locator(`[role=gridcell][aria-colindex="${place + 1}"]`);
+      await cell.waitFor();
+      expect(await cells.count(), 'only some cells are drawn').to.be.lessThan(headings - 5);
+      const [above, below] = [await heading.boundingBox(), await cell.boundingBox()];
+      expect(below?.x, name).to.be.closeTo(above?.x ?? Number.NaN, 1);
+      expect(below?.width, name).to.be.closeTo(above?.width ?? Number.NaN, 1);
+      return cell;
+    };
+    expect(await (await goTo('Last user')).textContent()).to.equal('ada');
+    await goTo('Enrolled');
+    await assertAccessible(page);
+    // The name opens the device, so it is there wherever one has scrolled to.
+    expect(await grid.getByRole('link', { name: 'WIDE' }).count()).to.equal(1);
+    await goTo('Status');
   });
 });

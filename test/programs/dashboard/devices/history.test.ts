@@ -32,7 +32,10 @@ describe('the history of a device', () => {
     );
     const page = await dashboard.open(`/devices/${device.deviceId}?tab=history`, { person: tenant.admin });
     const keys = new Keyboard(page);
-    await page.getByRole('listitem').filter({ hasText: 'Disconnected: it closed its connection' }).waitFor();
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: 'Disconnected: it closed its connection (as when it shuts down)' })
+      .waitFor();
     const alert = page.getByRole('listitem').filter({ hasText: 'Drive C: is full' });
     await alert.getByText('Critical').waitFor();
     await assertAccessible(page);

@@ -179,6 +179,26 @@ describe('the audit sealer', () => {
     }
   });
 
+  it('also warns while the database takes no writes, and then seals what has waited', async () => {
+    const { log, lines } = recordingLog();
+    const name = new URL(bench.database.ownerUrl).pathname.slice(1);
+    await bench.add(2);
+    await bench.owner(`alter database ${name} set default_transaction_read_only = on`);
+    const standby = openPool(bench.database.appUrl, { max: 1, name: 'standby' });
+    const sealer = new ChainWriter({ db: standby, keys: bench.keys, log, timing: { sweepMs: 3_600_000 } });
+    try {
+      await sealer.flush();
+      const told = () => lines.map(({ event, level }) => `${String(level)} ${String(event)}`);
+      expect(told()).to.deep.equal(['warn audit.not_sealed']);
+      await bench.owner(`alter database ${name} reset default_transaction_read_only`);
+      await sealer.flush();
+      expect([await waiting(), await sealedCount()]).to.deep.equal([0, 2]);
+    } finally {
+      await sealer.close();
+      await standby.destroy();
+    }
+  });
+
   const damageChain = async () => {
     await bench.add(2);
     await bench.sealer.flush();

@@ -128,6 +128,17 @@ describe('the timeline of a device', function () {
         end_reason: 'closed',
       });
     });
+    const group = await app.call('POST', '/groups', {
+      token: tenant.admin.token,
+      body: { orgId, name: 'Counter', type: 'static' },
+    });
+    for (const path of ['devices', 'devices/remove']) {
+      const { status } = await app.call('POST', `/groups/${group.body.id}/${path}`, {
+        token: tenant.admin.token,
+        body: { deviceIds: [deviceId] },
+      });
+      expect(status).to.equal(200);
+    }
     await app.call('PATCH', `/devices/${deviceId}`, {
       token: tenant.admin.token,
       body: { displayName: 'Front desk' },
@@ -184,6 +195,16 @@ describe('the timeline of a device', function () {
     });
     expect(lost).to.include({ state: 'disconnected', reason: 'socket_closed' });
     expect(body).to.deep.include({ next: null, hidden: [] });
+  });
+
+  it('has the groups that the device has joined and left', async () => {
+    const { data } = await read('?kinds=group');
+    const admin = { id: tenant.admin.id, name: await nameOf(tenant.admin) };
+    expect(
+      data.map(({ change, reason, groupName, by }) => ({ change, reason, groupName, by })),
+    ).to.deep.equal(
+      ['left', 'joined'].map((change) => ({ change, reason: 'manual', groupName: 'Counter', by: admin })),
+    );
   });
 
   it('has changes of the device by people, and notes', async () => {
@@ -259,7 +280,7 @@ describe('the timeline of a device', function () {
     const { data, body } = await read('', viewer);
     expect(body.hidden).to.deep.equal(['backup', 'terminal', 'change']);
     expect(new Set(data.map(({ kind }) => kind))).to.deep.equal(
-      new Set(['note', 'software', 'upgrade', 'command', 'alert', 'presence']),
+      new Set(['note', 'group', 'software', 'upgrade', 'command', 'alert', 'presence']),
     );
     // Also where it is asked for by name.
     expect((await read('?kinds=change,terminal', viewer)).data).to.deep.equal([]);

@@ -167,12 +167,12 @@ describe('a device that is moved', () => {
     const frame = await agent.nextCommand();
     await agent.succeed(frame, {});
     await sql(
-      `insert into agent_logs (id, device_id, org_id, "timestamp", level, component, message)
+      `insert into diagnostic_logs (id, device_id, org_id, "timestamp", level, component, message)
       values (gen_random_uuid(), ?, ?, now(), 'info', 'c', 'm')`,
       [device.deviceId, tenant.orgId],
     );
     await sql(
-      `insert into device_event_logs (id, device_id, org_id, "timestamp", level, category, source, message)
+      `insert into event_logs (id, device_id, org_id, "timestamp", level, category, source, message)
       values (gen_random_uuid(), ?, ?, now(), 'info', 'system', 's', 'm')`,
       [device.deviceId, tenant.orgId],
     );
@@ -316,10 +316,10 @@ describe('a device that is moved', () => {
       where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace`,
     );
     // Partitions with keys would lock `devices`, so the rows of these tables follow by a trigger.
-    const [followed] = await owner<{ source: string }>(
-      `select prosrc as source from pg_proc where proname = 'move_metric_history'`,
+    const followed = await owner<{ source: string }>(
+      `select prosrc as source from pg_proc where proname in ('move_metric_history', 'move_metric_days', 'move_logs_of_device')`,
     );
-    const byTrigger = followed?.source.match(/(?<=update )\w+/g) ?? [];
+    const byTrigger = followed.flatMap(({ source }) => source.match(/(?<=update )\w+/g) ?? []);
     // What happened in a group stays with the group, and an execution of a recovery plan with its organization.
     const stays = ['device_group_changes', 'dr_steps', 'dr_actions'];
     const tied = untied.map(({ name }) => name).filter((name) => !stays.includes(name));
@@ -380,7 +380,7 @@ describe('a device that is moved', () => {
       },
     });
     expect(shipped.status, JSON.stringify(shipped.body)).to.be.within(200, 202);
-    const logs = await sql('select from agent_logs where org_id = ? and device_id = ?', [
+    const logs = await sql('select from diagnostic_logs where org_id = ? and device_id = ?', [
       target.orgId,
       device.deviceId,
     ]);

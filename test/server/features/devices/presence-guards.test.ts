@@ -70,15 +70,23 @@ describe('the guards of stored presence', () => {
   };
   const time = (text: string | null) => new Date(text ?? '');
 
-  it('show which claims are older than what is stored', async () => {
+  it('show which connected devices are stored under a greater epoch, or as disconnected', async () => {
     await store.recordPresence([connection(7), { ...connection(7), deviceId: other }]);
-    const outdated = await store.outdatedClaims([
+    const claims = [
       { deviceId: device, epoch: 6 },
       { deviceId: other, epoch: 7 },
       { deviceId: newId(), epoch: 1 },
+    ];
+    expect(await store.misrecorded(claims)).to.deep.equal([{ deviceId: device, difference: 'outdated' }]);
+    await store.recordPresence([
+      connection(7, { presence: GONE }),
+      connection(7, { deviceId: other, presence: GONE }),
     ]);
-    expect(outdated).to.deep.equal([device]);
-    expect(await store.outdatedClaims([])).to.deep.equal([]);
+    expect(await store.misrecorded(claims)).to.have.deep.members([
+      { deviceId: device, difference: 'outdated' },
+      { deviceId: other, difference: 'disconnected' },
+    ]);
+    expect(await store.misrecorded([])).to.deep.equal([]);
   });
 
   it('take a connection over whole, also under the same epoch, and none under an older one', async () => {

@@ -31,6 +31,12 @@ describe('a change of a device that waits for another one', () => {
   beforeEach(async () => {
     device = await buildDevice(app, tenant.orgId, { hostname: 'TILL' });
     await sql(`update devices set custom_fields = '{"asset": "A-1"}' where id = ?`, [device.deviceId]);
+    // Without an upgrade under way, a job of the server would soon end the status "updating".
+    await sql(
+      `insert into device_upgrades (id, device_id, org_id, component, attempt_id, target_version, state)
+      values (gen_random_uuid(), ?, ?, 'agent', gen_random_uuid(), '1.1.0', 'downloading')`,
+      [device.deviceId, tenant.orgId],
+    );
   });
 
   const changes: Change[] = [

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { endLogs } from '../../../../src/features/logs/end-logs.job.ts';
 import { RETENTION_RULES } from '../../../../src/features/retention-policies.ts';
 import { RowPruner } from '../../../../src/platform/jobs/row-pruner.ts';
 import { withSystem } from '../../../../src/platform/db/transaction.ts';
@@ -35,12 +36,12 @@ describe('log retention', function () {
     for (const [i, age] of ages.entries()) {
       const values = [deviceId, orgId, age, keptFor[i] ?? age];
       await sql(
-        `insert into agent_logs (id, device_id, org_id, "timestamp", level, component, message, created_at)
+        `insert into diagnostic_logs (id, device_id, org_id, "timestamp", level, component, message, created_at)
         values (gen_random_uuid(), ?, ?, now() - make_interval(days => ?), 'info', 'c', 'm', now() - make_interval(days => ?))`,
         values,
       );
       await sql(
-        `insert into device_event_logs (id, device_id, org_id, "timestamp", level, category, source, message, created_at)
+        `insert into event_logs (id, device_id, org_id, "timestamp", level, category, source, message, created_at)
         values (gen_random_uuid(), ?, ?, now() - make_interval(days => ?), 'info', 'system', 's', 'm', now() - make_interval(days => ?))`,
         values,
       );
@@ -48,21 +49,15 @@ describe('log retention', function () {
   }
   const left = async ({ deviceId }: EnrolledDevice) => {
     const { rows } = await sql(
-      `select (select count(*)::int from agent_logs where device_id = ?) as lines,
-        (select count(*)::int from device_event_logs where device_id = ?) as events`,
+      `select (select count(*)::int from diagnostic_logs where device_id = ?) as lines,
+        (select count(*)::int from event_logs where device_id = ?) as events`,
       [deviceId, deviceId],
     );
     return rows[0] as { lines: number; events: number };
   };
   const remove = async () => {
-    const rules = RETENTION_RULES.filter(({ table }) => ['agent_logs', 'device_event_logs'].includes(table));
-    const { removed } = await new RowPruner({
-      db: app.server.database.hubPool,
-      rules,
-      log: quietLog,
-      pauseMs: 0,
-    }).prune();
-    return Object.values(removed).reduce((sum, count) => sum + count, 0);
+    const { removed } = await endLogs({ db: app.server.database.jobPool, log: quietLog }, Date.now());
+    return removed;
   };
 
   it('has defaults, can be chosen, and is told in the audit trail', async () => {
@@ -174,7 +169,7 @@ describe('log retention', function () {
   it('removes more than it removes at once', async () => {
     const device = await buildDevice(app, await buildOrganization(app, tenant.partnerId));
     await sql(
-      `insert into agent_logs (id, device_id, org_id, "timestamp", level, component, message, created_at)
+      `insert into diagnostic_logs (id, device_id, org_id, "timestamp", level, component, message, created_at)
       select gen_random_uuid(), ?, ?, now() - interval '99 days', 'info', 'c', 'm', now() - interval '99 days'
       from generate_series(1, 12000)`,
       [device.deviceId, device.orgId],

@@ -49,12 +49,12 @@ describe('room for new logs', () => {
     );
     const at = `(${DAY} - $3::int + time '12:00') at time zone 'utc'`;
     await sql(
-      `insert into agent_logs (id, device_id, org_id, "timestamp", level, component, message, created_at)
+      `insert into diagnostic_logs (id, device_id, org_id, "timestamp", level, component, message, created_at)
       select gen_random_uuid(), $1, $2, ${at}, 'info', 'c', 'm', ${at} from generate_series(1, $4)`,
       [deviceId, orgId, days, each],
     );
     await sql(
-      `insert into device_event_logs (id, device_id, org_id, "timestamp", level, category, source, message, created_at)
+      `insert into event_logs (id, device_id, org_id, "timestamp", level, category, source, message, created_at)
       select gen_random_uuid(), $1, $2, ${at}, 'info', 'system', 's', 'm', ${at} from generate_series(1, $4)`,
       [deviceId, orgId, days, each],
     );
@@ -64,8 +64,8 @@ describe('room for new logs', () => {
     const rows = await sql<{ age: number; lines: number; events: number; counted: number }>(
       `select age, sum(lines)::int as lines, sum(events)::int as events, sum(counted)::int as counted from (
         select ${DAY} - (created_at at time zone 'utc')::date as age, 1 as lines, 0 as events, 0::bigint as counted
-          from agent_logs where device_id = $1
-        union all select ${DAY} - (created_at at time zone 'utc')::date, 0, 1, 0 from device_event_logs where device_id = $1
+          from diagnostic_logs where device_id = $1
+        union all select ${DAY} - (created_at at time zone 'utc')::date, 0, 1, 0 from event_logs where device_id = $1
         union all select ${DAY} - day, 0, 0, entries from stored_log_days where device_id = $1) s
       group by age order by age`,
       [deviceId],
@@ -159,7 +159,7 @@ describe('room for new logs', () => {
     const batches: string[] = [];
     const jobPool = app.server.database.jobPool;
     const listen = (query: { sql?: string }) => {
-      if (query.sql?.startsWith('delete from agent_logs') === true) batches.push(query.sql);
+      if (query.sql?.startsWith('delete from diagnostic_logs') === true) batches.push(query.sql);
     };
     jobPool.on('query', listen);
     try {
@@ -185,7 +185,7 @@ describe('room for new logs', () => {
     const stop = new AbortController();
     const jobPool = app.server.database.jobPool;
     const listen = (query: { sql?: string }) => {
-      if (query.sql?.startsWith('delete from device_event_logs') === true) stop.abort();
+      if (query.sql?.startsWith('delete from event_logs') === true) stop.abort();
     };
     jobPool.on('query', listen);
     const parts = { db: jobPool, audit: createAuditTrail(app.server.chainWriter), log: log.log };
@@ -214,9 +214,7 @@ describe('room for new logs', () => {
     await Promise.all([blocker.connect(), late.connect()]);
     try {
       // The removal has locked the day, and waits for the lock of the second table.
-      await blocker.query(
-        `begin; select pg_advisory_xact_lock(hashtextextended('prune device_event_logs', 0))`,
-      );
+      await blocker.query(`begin; select pg_advisory_xact_lock(hashtextextended('prune event_logs', 0))`);
       const round = room();
       const waiting = async (what: string) => {
         for (let turn = 0; turn < 400; turn++) {
@@ -234,7 +232,7 @@ describe('room for new logs', () => {
       const yesterday = `(${DAY} - 1 + time '23:59') at time zone 'utc'`;
       await late.query('begin');
       await late.query(
-        `insert into device_event_logs (id, device_id, org_id, "timestamp", level, category, source, message, created_at)
+        `insert into event_logs (id, device_id, org_id, "timestamp", level, category, source, message, created_at)
         values (gen_random_uuid(), $1, $2, ${yesterday}, 'info', 'system', 's', 'late', ${yesterday})`,
         [device.deviceId, tenant.orgId],
       );

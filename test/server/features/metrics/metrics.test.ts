@@ -296,7 +296,7 @@ describe('the metric history', () => {
     ]);
     await pack();
     await setBack(20);
-    await sumUpDays(db(), new Date(Date.now() - DAY));
+    await sumUpDays(db(), new Date(Math.floor(Date.now() / DAY) * DAY - DAY));
     await owner(`delete from metric_minutes where device_id = '${device.deviceId}'`);
     const range = (days: number) => `from=${at((20 + days) * DAY)}&to=${at(19 * DAY)}`;
     const quarters = await read(`?${range(1)}&points=1000`);
@@ -378,7 +378,7 @@ describe('the metric history', () => {
       await setBack(5);
       // Other tests have summed up later days.
       await owner(`update metric_progress set summed_up_until = '-infinity'`);
-      await sumUpDays(db(), new Date(Date.now() - DAY));
+      await sumUpDays(db(), new Date(Math.floor(Date.now() / DAY) * DAY - DAY));
       const day = () => read(`?from=${at(5 * DAY + 2 * HOUR)}&to=${at(5 * DAY - 2 * HOUR)}`);
       expect((await day()).step).to.equal(60);
       await change({ minuteDays: 3, quarterDays: 30, hourDays: 365 });

@@ -23,7 +23,11 @@ describe('a backup of Muster', () => {
       `select add_partitions('metric_minutes', now() - interval '12 days', now());
       insert into metric_minutes (device_id, org_id, begins_at, block)
       select '${newId()}', '${newId()}', date_trunc('hour', now()) - make_interval(days => n), '\\x010203'
-      from unnest(array[0, 5, 11]) n`,
+      from unnest(array[0, 5, 11]) n;
+      select add_partitions('metric_days', now() - interval '12 days', now());
+      insert into metric_days (device_id, org_id, begins_at, block)
+      select '${newId()}', '${newId()}', date_trunc('day', now()) - make_interval(days => n), '\\x020304'
+      from unnest(array[2, 11]) n`,
     );
     const tables: LoadedTable[] = [];
     await withSnapshot(source.appUrl, async (snapshot) => {
@@ -56,10 +60,15 @@ describe('a backup of Muster', () => {
       await owner.destroy();
     }
     const rows = (sql: string) => Promise.all([source, target].map(({ ownerUrl }) => asOwner(ownerUrl, sql)));
-    const [before, after] = await rows(
-      'select device_id, begins_at, block from metric_minutes order by begins_at',
-    );
-    expect(after).to.have.length(3);
-    expect(after).to.deep.equal(before);
+    for (const [table, count] of [
+      ['metric_minutes', 3],
+      ['metric_days', 2],
+    ] as const) {
+      const [before, after] = await rows(
+        `select device_id, begins_at, block from ${table} order by begins_at`,
+      );
+      expect(after, table).to.have.length(count);
+      expect(after, table).to.deep.equal(before);
+    }
   });
 });

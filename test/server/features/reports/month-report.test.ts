@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { clock } from '../../../../src/clock.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
-import { withSystem } from '../../../../src/platform/db/transaction.ts';
+import { type Tx, withSystem } from '../../../../src/platform/db/transaction.ts';
 import { newId } from '../../../../src/platform/ids.ts';
 import {
   buildDevice,
@@ -146,6 +146,12 @@ describe('the report on a month', function () {
           deadline_at: hour(20),
         });
         await tx('work').insert(['completed', 'completed', 'partial', 'failed'].map(work));
+        await insertCloudRuns(tx, { orgId, partnerId: tenant.partnerId }, [
+          { type: 'backup', status: 'completed', created_at: hour(7), items_new: 40, items_failed: 2 },
+          { type: 'backup', status: 'failed', created_at: hour(8) },
+          { type: 'restore', status: 'partial', created_at: hour(9) },
+          { type: 'backup', status: 'completed', created_at: new Date(end), items_new: 1000 },
+        ]);
         await tx('backup_usage_days').insert({
           org_id: orgId,
           day: new Date(end - 1).toISOString().slice(0, 10),
@@ -246,6 +252,14 @@ describe('the report on a month', function () {
         storedBytes: 5_000_000_000,
         storedBytesBefore: null,
       });
+      expect(report.cloudBackups).to.deep.equal({
+        configurations: 1,
+        backedUp: 1,
+        runs: { completed: 1, partial: 0, failed: 1, cancelled: 0, open: 0 },
+        restores: { completed: 0, partial: 1, failed: 0, cancelled: 0, open: 0 },
+        itemsNew: 40,
+        itemsFailed: 2,
+      });
       expect(report.upgrades).to.deep.equal({
         completed: 1,
         failed: 0,
@@ -305,8 +319,8 @@ describe('the report on a month', function () {
       tenant.orgId,
       await buildPerson(app, { scope: 'partner', partnerId, role: role.id }),
     );
-    expect(body.hidden).to.deep.equal(['alerts', 'backups', 'people']);
-    expect(body).to.include({ alerts: null, backups: null, people: null });
+    expect(body.hidden).to.deep.equal(['alerts', 'backups', 'cloudBackups', 'people']);
+    expect(body).to.include({ alerts: null, backups: null, cloudBackups: null, people: null });
     expect(body.devices.total).to.be.a('number');
   });
 
@@ -444,3 +458,68 @@ describe('the report on a month', function () {
     expect((await read(orgId)).body.organization.name).to.equal(name);
   });
 });
+
+interface CloudRun {
+  type: 'backup' | 'restore';
+  status: string;
+  created_at: Date;
+  items_new?: number;
+  items_failed?: number;
+}
+
+/** Adds a configuration of Microsoft 365 with jobs that have ended. */
+async function insertCloudRuns(
+  tx: Tx,
+  { orgId, partnerId }: { orgId: string; partnerId: string },
+  runs: readonly CloudRun[],
+): Promise<void> {
+  const [keyId, connectionId, configId] = [newId(), newId(), newId()];
+  const begun = runs[0]?.created_at;
+  await tx('backup_encryption_keys').insert({ id: keyId, org_id: orgId, name: 'Key' });
+  await tx('c2c_connections').insert({
+    id: connectionId,
+    org_id: orgId,
+    provider: 'microsoft_365',
+    auth_method: 'platform_app',
+    display_name: 'Cloud',
+    tenant_id: newId(),
+  });
+  await tx('c2c_configs').insert({
+    id: configId,
+    org_id: orgId,
+    connection_id: connectionId,
+    name: 'Mail',
+    encryption_key_id: keyId,
+    backup_scope: ['mail'],
+    all_users: true,
+    target_users: [],
+    created_at: begun,
+  });
+  const jobs = runs.map((run) => ({ ...run, id: newId() }));
+  await tx('work').insert(
+    jobs.map(({ id, status, created_at }) => ({
+      id,
+      kind: 'cloud_backup',
+      partner_id: partnerId,
+      org_id: orgId,
+      input: '{}',
+      status,
+      stage: 'ended',
+      step: 'run',
+      created_at,
+      finished_at: created_at,
+      deadline_at: created_at,
+    })),
+  );
+  await tx('c2c_job_facts').insert(
+    jobs.map(({ id, type, items_new = 0, items_failed = 0 }) => ({
+      id,
+      org_id: orgId,
+      config_id: configId,
+      type,
+      trigger: 'manual',
+      items_new,
+      items_failed,
+    })),
+  );
+}

@@ -157,7 +157,13 @@ describe('the guards of webhooks', () => {
       last_success_at: `now() - interval '1 day'`,
     });
     const other = await webhook(false, { failures: '2' });
-    const attempted = { deliveryId: newId(), webhookId: id, attempts: 0, eventOrgId: null };
+    const attempted = {
+      deliveryId: newId(),
+      eventId: newId(),
+      webhookId: id,
+      attempts: 0,
+      eventOrgId: null,
+    };
     await withSystem(db, 'a test', (tx) => recordWebhookAttempt(tx, attempted, OK));
     const [row] = await sql(
       `select failures, failing_since, paused_until, last_success_at > now() - interval '1 minute' as is_new
@@ -172,10 +178,10 @@ describe('the guards of webhooks', () => {
 
   it('keep how a delivery has ended, whatever comes later', async () => {
     const webhookId = await webhook(false);
-    await event();
+    const eventId = await event();
     await fanOut(db);
     const [{ id: deliveryId } = { id: '' }] = await sql<{ id: string }>('select id from webhook_deliveries');
-    const attempted = { deliveryId, webhookId, attempts: 0, eventOrgId: null };
+    const attempted = { deliveryId, eventId, webhookId, attempts: 0, eventOrgId: null };
     const record = (outcome: Outcome) =>
       withSystem(db, 'a test', (tx) => recordDeliveryAttempt(tx, attempted, outcome));
     await record(OK);
@@ -193,7 +199,7 @@ describe('the guards of webhooks', () => {
       'select id from webhook_deliveries where event_id = $1',
       [broken],
     );
-    await failDelivery(db, id, 'It cannot be sent.');
+    await failDelivery(db, { id, eventId: broken }, 'It cannot be sent.');
     const stored = await sql('select event_id = $1 as is_broken, status, error from webhook_deliveries', [
       broken,
     ]);

@@ -3,7 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { InProcessDirectory } from '../../../../src/hub/cluster/directory.ts';
 import { createHub, type Hub } from '../../../../src/hub/index.ts';
-import type { DeviceStore, IdentityConflict, PresenceRecord } from '../../../../src/hub/ports.ts';
+import type {
+  DeviceStore,
+  IdentityConflict,
+  MisrecordedDevice,
+  PresenceRecord,
+} from '../../../../src/hub/ports.ts';
 import type { HubMessage } from '../../../../src/hub/cluster/messages.ts';
 import { InProcessCluster, type NodeBus } from '../../../../src/platform/cluster/node-bus.ts';
 import { AppError } from '../../../../src/platform/errors.ts';
@@ -52,6 +57,7 @@ describe('a cluster of three hubs', () => {
   let directory: InProcessDirectory;
   /** Under which all presence counts as stored. */
   let storedEpoch: number;
+  let storedAsDisconnected: string[];
   /** Presence is written when this resolves. */
   let database: Promise<void>;
 
@@ -113,8 +119,11 @@ describe('a cluster of three hubs', () => {
         reporting: async () => [],
         markLost: async () => lost,
         greatestEpoch: async () => 0,
-        outdatedClaims: async (claims) =>
-          claims.filter(({ epoch }) => epoch < storedEpoch).map(({ deviceId }) => deviceId),
+        misrecorded: async (claims) =>
+          claims.flatMap(({ deviceId, epoch }): MisrecordedDevice[] => {
+            if (epoch < storedEpoch) return [{ deviceId, difference: 'outdated' }];
+            return storedAsDisconnected.includes(deviceId) ? [{ deviceId, difference: 'disconnected' }] : [];
+          }),
         askable: async () => new Map(),
         found: async () => [],
         summaries: async () => [],
@@ -141,6 +150,7 @@ describe('a cluster of three hubs', () => {
     agents = [];
     database = Promise.resolve();
     storedEpoch = 0;
+    storedAsDisconnected = [];
     cluster = new InProcessCluster();
     directory = new InProcessDirectory();
     nodes = [await startNode('north'), await startNode('east'), await startNode('west')];
@@ -190,6 +200,21 @@ describe('a cluster of three hubs', () => {
     expect(await directory.find('device-1')).to.deep.equal({ nodeId: 'north', epoch: epochOf() });
     expect(await directory.find('device-2')).to.deep.equal({ nodeId: 'west', epoch: stolen.epoch });
     expect(agents[0]?.socket.connected).to.equal(true);
+  });
+
+  it('report a device again that is stored as disconnected, after Redis was away', async () => {
+    const [north] = nodes;
+    await connect(north, 'device-1');
+    await connect(north, 'device-2');
+    storedAsDisconnected = ['device-1'];
+    north.hub.republish();
+    await north.hub.settle();
+    const before = north.written.length;
+    await testClock.advance(11_000);
+    testClock.jump(-11_000);
+    await north.hub.settle();
+    const since = north.written.slice(before).map(({ deviceId, presence }) => [deviceId, presence?.state]);
+    expect(since).to.deep.equal([['device-1', 'connected']]);
   });
 
   it('leave a device to one of two that have claimed it under one epoch', async () => {

@@ -153,6 +153,37 @@ describe('the absences of a device', () => {
     ]);
   });
 
+  it('that end when their time comes, or returns that do, are over before a round can see them', () => {
+    expect(turns(gone(10), back(40), gone(42), back(60))).to.deep.equal([]);
+    expect(turns(gone(10), back(50), gone(52), back(90))).to.deep.equal([
+      [true, 40],
+      [true, 82],
+      [false, 92],
+      [false, 92],
+    ]);
+    const due = turns(gone(10), back(50), gone(52.1), back(90));
+    expect(due).to.deep.equal([
+      [true, 40],
+      [false, 52],
+      [true, 82.1],
+      [false, 92],
+    ]);
+  });
+
+  it('that are over at the end of a cooldown are not raised then, even after a return that was too short', () => {
+    const presence = [gone(10), back(50), gone(60), back(111), gone(112.5), back(150)];
+    const alerts = (to: number) =>
+      alertsOfTurns(offlineTurns({ kind: 'offline', forMinutes: 30 }, [...presence, gone(to)], { to: TO }), {
+        cooldownMinutes: 60,
+        to: TO,
+      }).map(({ raisedAt, resolvedAt }) => [raisedAt / MINUTE, (resolvedAt ?? 0) / MINUTE]);
+    expect(alerts(900)).to.deep.equal([
+      [40, 52],
+      [142.5, 152],
+      [930, 0],
+    ]);
+  });
+
   it('that began with the loss of a server count when its devices have had the time to come back', () => {
     const lost = { at: 0, state: 'disconnected', reason: 'node_lost' } as const;
     const condition = { kind: 'offline', forMinutes: 5 } as const;

@@ -6,8 +6,7 @@ import {
   stretchOf,
   together,
 } from '../../../../src/features/metrics/averages.ts';
-import type { Block, Series } from '../../../../src/features/metrics/block.ts';
-import type { MetricName } from '../../../../src/features/metrics/metric.ts';
+import type { Block, MetricName, Series } from '../../../../src/features/metrics/metric.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { DamagedBlock, Writer } from '../../../../src/features/metrics/block-bytes.ts';
+import { packBlock, SERIES_MAX, unpackBlock } from '../../../../src/features/metrics/block.ts';
 import {
   type Block,
-  DamagedBlock,
-  packBlock,
+  kindOf,
+  METRIC_NAMES,
+  type MetricName,
   type Series,
-  SERIES_MAX,
-  unpackBlock,
-} from '../../../../src/features/metrics/block.ts';
-import { kindOf, METRIC_NAMES, type MetricName } from '../../../../src/features/metrics/metric.ts';
+} from '../../../../src/features/metrics/metric.ts';
 
 const plain = (metric: MetricName, slots: number[], values: number[], label = ''): Series => ({
   metric,
@@ -131,12 +131,29 @@ describe('a block of metrics', () => {
     const bytes = packBlock(hour(plain('cpuPercent', [0], [1]), plain('load', [0], [2])), {
       hasRange: false,
     });
-    expect(unpackBlock(Buffer.from([2, ...bytes.subarray(1)]))).to.equal(undefined);
+    expect(unpackBlock(Buffer.from([3, ...bytes.subarray(1)]))).to.equal(undefined);
     // The head of the first series: twice the id of its metric.
     const head = bytes.indexOf(2, 2 + 1 + 2);
     const unknown = Buffer.from(bytes);
     unknown[head] = 126;
     expect(unpackBlock(unknown)?.series.map(({ metric }) => metric)).to.deep.equal(['load']);
+  });
+
+  it('that would be unpacked to more figures than a block may have is refused', () => {
+    const bomb = new Writer();
+    bomb.byte(1);
+    bomb.byte(0);
+    bomb.number(60);
+    bomb.bits(Array.from({ length: 2048 }, (_, slot) => slot));
+    const zeros = new Writer();
+    zeros.column(Array.from({ length: 2048 }, () => 0));
+    for (let count = 0; count < 10_000; count += 1) {
+      bomb.number(2);
+      bomb.text('');
+      bomb.part(zeros);
+    }
+    expect(bomb.bytes().length).to.be.lessThan(100_000);
+    expect(() => unpackBlock(bomb.bytes())).to.throw(DamagedBlock, 'too many figures');
   });
 
   it('that is damaged in any way is refused or read, and never hangs or fails otherwise', () => {

@@ -59,6 +59,8 @@ describe('what is typed of a hardware address', () => {
           const stored = `${HardwareAddress.parse(address)}\u001f${address}`;
           // A digit alone between two signs would be one whose zero is missing; no part of these has such.
           if (part.trim() === '' || part.length < 2) return;
+          // Short groups of decimal digits are read as a part of an IPv4 address.
+          if (/^\d{0,3}(\.\d{0,3})+$/.test(part)) return;
           const forms = storedForms(part.toLowerCase().replaceAll(/^[:. -]|[:. -]$/g, ''));
           expect(
             forms.some((form) => stored.includes(form)),

@@ -258,6 +258,18 @@ describe('the life of a device actor', () => {
     expect([actor.state, clock.countTimers()]).to.deep.equal(['gone', 0]);
   });
 
+  for (const loss of ['socket_closed', 'heartbeat_missed'] as const) {
+    it(`says after the grace period how the connection was lost: ${loss}`, () => {
+      const { actor, presence } = actorScene();
+      actor.claimed(7);
+      actor.linkClosed(undefined, loss);
+      // What closes afterwards is the same connection.
+      actor.linkClosed();
+      clock.tick(GRACE_MS);
+      expect(presence.at(-1)?.presence).to.include({ state: 'disconnected', reason: loss });
+    });
+  }
+
   it('answers everything that waits when it ends, so that agents send it again', () => {
     const scene = actorScene();
     const beats = heartbeat(scene);

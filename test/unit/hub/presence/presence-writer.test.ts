@@ -67,7 +67,7 @@ function fakeStore() {
     recordConflict: async () => {},
     markLost: async () => [],
     greatestEpoch: async () => 0,
-    outdatedClaims: async () => [],
+    misrecorded: async () => [],
     askable: async () => new Map(),
     found: async () => [],
     summaries: async () => [],

@@ -1,0 +1,33 @@
+import { SAMPLE_SECONDS } from '../../protocol/index.ts';
+import { packCompactBlock, readableBlock } from './block.ts';
+import type { ReadBlock } from './metric.ts';
+import type { StoredBlock } from './metric.queries.ts';
+import { joinBlocks } from './series.ts';
+
+/**
+ * The day of a device with its hours, and the hours that are in it. One of which not all can be read stays where it is,
+ * because a later release may read it. `undefined` if nothing can be joined.
+ */
+export function joinedDay(
+  known: StoredBlock | undefined,
+  hours: readonly StoredBlock[],
+  day: Date,
+): { block: Buffer; hours: StoredBlock[] } | undefined {
+  const readable = hours.flatMap((row) => {
+    const block = wholeBlock(row);
+    return block === undefined ? [] : [{ row, block }];
+  });
+  const former = known === undefined ? undefined : wholeBlock(known);
+  if (readable.length === 0 || (known !== undefined && former === undefined)) return undefined;
+  const stretches = [
+    ...(former === undefined ? [] : [{ beginsAt: day.getTime(), block: former }]),
+    ...readable.map(({ row, block }) => ({ beginsAt: row.beginsAt.getTime(), block })),
+  ];
+  const block = packCompactBlock(joinBlocks(stretches, day.getTime()), { hasRange: false });
+  return block === undefined ? undefined : { block, hours: readable.map(({ row }) => row) };
+}
+
+function wholeBlock({ block }: StoredBlock): ReadBlock | undefined {
+  const read = readableBlock(block);
+  return read === undefined || read.hasUnknown || read.stepSeconds !== SAMPLE_SECONDS ? undefined : read;
+}
