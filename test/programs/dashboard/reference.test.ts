@@ -22,6 +22,14 @@ describe('the reference', () => {
     await assertAccessible(page);
   });
 
+  it('of the REST interface shows in the example of a route what its references name', async () => {
+    const page = await dashboard.open('/docs');
+    await page.getByRole('textbox', { name: 'Search routes by path or summary' }).fill('/script-runs');
+    const route = page.locator('.opblock', { hasText: 'List script runs, newest first' });
+    await route.locator('.opblock-summary-control').click();
+    await route.locator('.example', { hasText: '"scriptId"' }).waitFor();
+  });
+
   it('of the socket messages is accessible, and finds messages by what they hold', async () => {
     const page = await dashboard.open('/docs/sockets');
     await assertAccessible(page);
