@@ -12,8 +12,8 @@ import { MINUTE_MS, SECOND_MS } from '../../../src/clock.ts';
  *    looks again, if it still lasts then. Where the device had left the rule, what stood was resolved.
  * 4. What was waiting, for that or for a cooldown, is noticed by a round of everything, which comes each ten minutes. What
  *    is over before it comes may not be raised; then no cooldown follows it.
- * 5. Of a device that came from another organization, and of a rule with another threshold, what began before is judged
- *    anew: until that is over, an alert may come at any time, or not at all.
+ * 5. Of a device that came from another organization, of the figures of one that is back in service, and of a rule with
+ *    another threshold, what began before is judged anew: until that is over, an alert may come at any time, or not at all.
  * 6. A preview waits for five samples without a volume before it ends its alert. If another volume follows meanwhile, it is
  *    counted in that alert in the preview, and may really be an alert of its own.
  * 7. Nothing is said of times in which a device dated its figures into the past, nor of those in which they were refused and

@@ -369,7 +369,9 @@ export class Scene {
     const isOfVolumes = condition['metric'] === 'diskPercent' || condition['metric'] === 'diskFreeBytes';
     const unseen: Unseen[] = [
       ...coverage.unseenOf(device),
-      ...this.#inService.unseenOf(device),
+      ...this.#inService
+        .unseenOf(device)
+        .map((span): Unseen => (condition.kind === 'metric' ? { ...span, anew: true } : span)),
       ...this.#ofOrganization.unseenOf(device).map((span) => ({ ...span, anew: true as const })),
       ...this.#maintenance(device, isOffline),
     ];

@@ -266,6 +266,21 @@ describe('the conditions of alert rules', () => {
       ).to.deep.equal([]);
     });
 
+    it('are judged anew when a device is back in service, and not by what it reported before', async () => {
+      await rule({ ...CPU, forMinutes: 0 });
+      await sample([at(5, { cpuPercent: 95 })]);
+      expect(await statuses()).to.deep.equal(['active']);
+      const { token } = tenant.admin;
+      await app.call('DELETE', `/devices/${device.deviceId}`, { token });
+      await ground.whole();
+      expect(await statuses()).to.deep.equal(['resolved']);
+      await app.call('POST', `/devices/${device.deviceId}/restore`, { token });
+      await ground.whole();
+      expect(await statuses()).to.deep.equal(['resolved']);
+      await sample([at(1, { cpuPercent: 95 })]);
+      expect(await statuses()).to.deep.equal(['active']);
+    });
+
     it('are previewed as they are raised', async () => {
       const condition = { ...CPU, forMinutes: 3 };
       await rule(condition);
