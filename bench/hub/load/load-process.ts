@@ -33,7 +33,7 @@ export interface ConnectOrder {
   atOnce: number;
   /** Source addresses, used in turn, because one address has 28,000 ports to one server. */
   addresses: string[];
-  /** Whether live queries are answered with an empty list of logs, or only received. */
+  /** Whether live queries are answered, with an empty list of logs or of entries, or only received. */
   answersAsks: boolean;
 }
 

@@ -141,7 +141,7 @@ export class SimulatedAgent {
 
   #event(socket: WebSocketClient, text: string): void {
     const at = text.indexOf('[');
-    const [name, frame] = JSON.parse(text.slice(at)) as [string, { id: string; epoch: number }];
+    const [name, frame] = JSON.parse(text.slice(at)) as [string, { id: string; epoch: number; type: string }];
     if (at > 0) socket.send(textFrame(`43${NAMESPACE}${text.slice(0, at)}[{"ok":true}]`));
     if (name !== 'command') return;
     this.#tell.asked(this);
@@ -151,7 +151,7 @@ export class SimulatedAgent {
       id: frame.id,
       epoch: frame.epoch,
       status: 'succeeded',
-      output: { logs: [] },
+      output: frame.type === 'eventlogs.query' ? { scanned: 1000, truncated: false } : { logs: [] },
       startedAt: now,
       finishedAt: now,
     };
