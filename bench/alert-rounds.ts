@@ -100,6 +100,7 @@ async function seed(): Promise<void> {
       from generate_series(1, ${ORGANIZATIONS}) n;
     select add_first_alert_rules(id, partner_id, case when substr(slug, 2)::int % 4 = 0
       then (array[5, 15, 60, 1440, null])[1 + (substr(slug, 2)::int / 4) % 5] else 30 end, 95) from organizations;
+    update alert_rules set updated_at = now() - interval '1 hour';
     insert into devices (id, org_id, site_id, hostname, os_type, os_version, architecture, agent_version, enrolled_at)
       select new_row_id(), o.id, o.id, 'desk-' || o.slug || '-' || n, 'windows', '11', 'x64', '1.0.0', now()
       from organizations o, generate_series(1, ${DEVICES / ORGANIZATIONS}) n;

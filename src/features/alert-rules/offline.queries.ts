@@ -18,7 +18,7 @@ import {
 const OFFLINE = 'device_offline';
 
 /** The maximum number of alerts that one statement raises; the next statement raises further ones. */
-export const BATCH_SIZE = 10_000;
+export const BATCH_SIZE = 50_000;
 
 /** A device must be connected for this long before its alert is resolved, because it may disconnect again. */
 const STABLE_FOR = `interval '2 minutes'`;

@@ -135,10 +135,15 @@ async function raiseReported(
   return rows.map(({ id }) => id);
 }
 
-/** SQL: whether an alert may be raised although the rule has raised one before. */
+/**
+ * SQL: whether an alert may be raised although the rule has raised one before. Looked up by the index of the subject:
+ * `offset 0` keeps it from being joined, and `is not distinct from` from the index of the rule. While the statistics do not
+ * know of the alerts yet, Postgres compares each one that is wanted with all of them otherwise.
+ */
 export const notCoolingDown = (wanted: string, rule: string): string => `not exists (
       select from alerts a where a.subject_id = coalesce(${wanted}.device_id, ${wanted}.org_id) and a.kind = ${wanted}.kind
-        and a.rule_id = ${rule}.rule_id and a.resolved_at > now() - make_interval(mins => ${rule}.cooldown_minutes))`;
+        and a.rule_id is not distinct from ${rule}.rule_id
+        and a.resolved_at > now() - make_interval(mins => ${rule}.cooldown_minutes) offset 0)`;
 
 /** Raises alerts of rules, whose causes last until `endCauses` is called for them. Returns how many they were. */
 export async function raiseOfRules(tx: Pick<Tx, 'raw'>, alerts: readonly RuleAlert[]): Promise<number> {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { raiseOffline } from '../../../../src/features/alert-rules/offline.queries.ts';
 import { buildDevice, buildTenant } from '../../../support/factories.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { connectDevice, graceOver } from '../../../support/fake-device.ts';
@@ -41,6 +42,17 @@ describe('alert rounds', function () {
     await ground.sql(`update alert_rounds set ${ROUND_AGO}`);
     expect(await servers[3]!.round()).to.deep.equal({ isWhole: false, raised: 0, resolved: 0 });
     expect(await alerts()).to.have.length(5);
+  });
+
+  it('look up by index what each device has had raised, though no statistics know of the alerts', async () => {
+    for (const isWhole of [true, false]) {
+      const plan = await ground.sql<{ 'QUERY PLAN': string }>(
+        `explain (costs off) ${raiseOffline(isWhole)}`,
+      );
+      const scans = plan.map((row) => row['QUERY PLAN']).filter((line) => / on alerts a/.test(line));
+      expect(scans.filter((line) => line.includes('Scan'))).to.have.length.above(2);
+      for (const scan of scans) expect(scan).not.to.match(/Seq Scan|alerts_of_rule/);
+    }
   });
 
   it('cannot raise an alert twice even without the lock: a unique index prevents it', async () => {
