@@ -46,9 +46,7 @@ describe('alert rounds', function () {
 
   it('look up by index what each device has had raised, though no statistics know of the alerts', async () => {
     for (const isWhole of [true, false]) {
-      const plan = await ground.sql<{ 'QUERY PLAN': string }>(
-        `explain (costs off) ${raiseOffline(isWhole)}`,
-      );
+      const plan = await ground.sql<{ 'QUERY PLAN': string }>(`explain (costs off) ${raiseOffline(isWhole)}`);
       const scans = plan.map((row) => row['QUERY PLAN']).filter((line) => / on alerts a/.test(line));
       expect(scans.filter((line) => line.includes('Scan'))).to.have.length.above(2);
       for (const scan of scans) expect(scan).not.to.match(/Seq Scan|alerts_of_rule/);
