@@ -174,10 +174,12 @@ interface NameCellProps extends Pick<LinkProps, 'to' | 'params'> {
 export function NameCell({ name, description = null, ...way }: NameCellProps) {
   return (
     <>
-      {/* Beside other text, a link has to be seen without its colour. */}
-      <TextLink inherit {...(description === null ? {} : { underline: 'always' })} {...way}>
-        {name}
-      </TextLink>
+      {/* In a line of its own: beside other text, a link would have to be seen without its colour. */}
+      <div>
+        <TextLink inherit {...way}>
+          {name}
+        </TextLink>
+      </div>
       {description !== null && (
         <Text size="xs" c="dimmed" lineClamp={1}>
           {description}
@@ -191,7 +193,7 @@ export function NameCell({ name, description = null, ...way }: NameCellProps) {
 export function TwoLines({ children, below }: { children: ReactNode; below: ReactNode }) {
   return (
     <>
-      {children}
+      <div>{children}</div>
       <Text size="xs" c="dimmed" fw={400} component="div">
         {below}
       </Text>

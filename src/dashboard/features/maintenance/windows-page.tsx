@@ -17,6 +17,7 @@ import {
   Action,
   ConfirmAction,
   formatTime,
+  formatUntil,
   ListPage,
   StateBadge,
   TwoLines,
@@ -82,7 +83,7 @@ export function WindowsPage() {
         {
           header: 'Next',
           width: 190,
-          cell: ({ next }) => (next === null ? '–' : formatTime(new Date(next.startsAt))),
+          cell: ({ next }) => (next === null ? '–' : formatUntil(new Date(next.startsAt), new Date())),
         },
         {
           header: 'Actions',

@@ -81,7 +81,7 @@ export function SchedulesPage() {
               {scriptId === null ? (
                 'It was deleted'
               ) : (
-                <TextLink inherit underline="always" to="/scripts/$scriptId" params={{ scriptId }}>
+                <TextLink inherit to="/scripts/$scriptId" params={{ scriptId }}>
                   {scriptName ?? 'A script of the provider'}
                 </TextLink>
               )}

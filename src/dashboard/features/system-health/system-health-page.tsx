@@ -55,6 +55,10 @@ const PARTS: Record<string, { name: string; text: string }> = {
   redis: { name: 'Redis', text: 'Connects several servers with each other. One server does without it.' },
   migrations: { name: 'Schema', text: 'Whether the tables of the database are those of this release.' },
   isolation: { name: 'Isolation', text: 'Whether the database itself keeps the customers apart.' },
+  jobs: {
+    name: 'Jobs',
+    text: 'Schedules, mails, webhooks and clearing up. Requests are answered without them.',
+  },
 };
 
 function Checks({ readiness, at }: { readiness: Readiness; at: number }) {
