@@ -25,7 +25,7 @@ import { createStore, FolderStorage, S3Storage } from '../features/backup-store/
 import { enrollLimits } from '../features/enrollment/index.ts';
 import { LogReadRecorder, LogBudgets, LogPartitions } from '../features/logs/index.ts';
 import { bareMetalLimits } from '../features/machine-recovery/index.ts';
-import { channelTestLimit } from '../features/notifications/index.ts';
+import { addressCodeLimits, channelTestLimit } from '../features/notifications/index.ts';
 import { createRegistration } from '../features/registration/index.ts';
 import { serviceLimits } from '../features/service.ts';
 import {
@@ -175,6 +175,7 @@ export async function createServices(
     invitationLimits: invitationLimits(rateLimits),
     webhookTestLimit: webhookTestLimit(rateLimits),
     channelTestLimit: channelTestLimit(rateLimits),
+    addressCodeLimits: addressCodeLimits(rateLimits),
     secondFactor,
     passkeys,
     ending,

@@ -271,6 +271,7 @@ function ofAlerts({ path }: AnyRoute, { personId }: Ids): Body {
   if (path === '/users/me/notification-settings') {
     return { address: 'ada@example.com', phone: '+44 20 7946 0000', quietHours };
   }
+  if (path === '/users/me/notification-settings/verify-address') return { code: '1234 5678' };
   if (path.startsWith('/notification-channels')) return { details: { address: 'ada@example.com' } };
   if (path.startsWith('/reports/schedules')) {
     return { time: '08:30', userIds: [personId], addresses: ['ada@example.com'] };

@@ -50,6 +50,7 @@ const NO_CHANGE: Record<string, string> = {
   'POST /c2c/items/export': 'it reads',
   'POST /webhooks/:id/test': 'it sends an event',
   'POST /notification-channels/:id/test': 'it sends a message',
+  'POST /users/me/notification-settings/address-code': 'it sends a mail',
   'POST /audit-logs/export': 'it reads',
   'POST /audit-logs/verify': 'it reads',
 };
@@ -60,6 +61,8 @@ const LIVE_CHANGE =
 /** Of these no request is made here: it would need a device, a release, or a domain with records. */
 const NOT_ASKED: Record<string, string> = {
   'POST /sso/domains/:id/verify': 'test/server/features/sso/domains/domains.test.ts asks it',
+  'POST /users/me/notification-settings/verify-address':
+    'its code is in a mail: test/server/features/notifications/own-address.test.ts asks it',
   'POST /system-tools/devices/:deviceId/processes/:pid/end': LIVE_CHANGE,
   'POST /system-tools/devices/:deviceId/services/:name/start': LIVE_CHANGE,
   'POST /system-tools/devices/:deviceId/services/:name/stop': LIVE_CHANGE,

@@ -57,6 +57,8 @@ const OF_LESS: Record<string, string> = {
   'POST /scripts/:id/runs': 'it runs on devices that the user reaches, and changes no script',
   'POST /notification-policies/simulate': 'it changes nothing',
   'PATCH /users/me/notification-settings': 'it changes what the user is told, and nobody else',
+  'POST /users/me/notification-settings/address-code': 'it mails the user, and nobody else',
+  'POST /users/me/notification-settings/verify-address': 'it changes where the user is told, and nobody else',
   'POST /webhooks/:id/deliveries/:deliveryId/replay':
     'it asks for a webhook that the user sees, as /replay does',
 };

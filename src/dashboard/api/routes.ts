@@ -9652,7 +9652,7 @@ response: NotificationSettings
 "PATCH /users/me/notification-settings": {
 body: {
 /**
- * Where you are told; null: the address of your account.
+ * Where you are told; null: at the address of your account. A code is mailed to an address that is new.
  */
 address?: (string | null)
 /**
@@ -9671,6 +9671,24 @@ criticalBreaksQuietHours?: (boolean | null)
  * Only alerts of these are sent; null: of all.
  */
 severities?: (("critical" | "high" | "medium" | "low" | "info")[] | null)
+}
+response: NotificationSettings
+}
+/**
+ * Have a further code mailed to your address for alerts
+ */
+"POST /users/me/notification-settings/address-code": {
+response: NotificationSettings
+}
+/**
+ * Verify your address for alerts with the code that was mailed to it
+ */
+"POST /users/me/notification-settings/verify-address": {
+body: {
+/**
+ * The code of the mail, which counts for 24 hours.
+ */
+code: string
 }
 response: NotificationSettings
 }
@@ -16070,6 +16088,10 @@ quietHours: (WeeklyHours | null)
  */
 criticalBreaksQuietHours: boolean
 severities: (("critical" | "high" | "medium" | "low" | "info")[] | null)
+/**
+ * Whether you have given back the code that was mailed to `address`. Until then you are told at the address of your account.
+ */
+addressVerified: boolean
 }
 /**
  * This interface was referenced by `Api`'s JSON-Schema

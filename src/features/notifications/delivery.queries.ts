@@ -49,10 +49,10 @@ export async function readDue(tx: Tx, id: string): Promise<DueNotification | und
   return rows[0];
 }
 
-/** Where a person is told; `undefined` if the account is gone or disabled. */
+/** Where a person is told: at an address that they have verified, or that of the account. `undefined` if it is gone or disabled. */
 export async function addressOf(tx: Tx, userId: string): Promise<string | undefined> {
   const { rows } = await tx.raw<{ rows: { address: string }[] }>(
-    `select coalesce(s.address, u.email) as address from users u
+    `select case when s.address = s.verified_address then s.address else u.email end as address from users u
     left join notification_settings s on s.user_id = u.id where u.id = ? and u.status = 'active'`,
     [userId],
   );

@@ -12,6 +12,7 @@ import { notificationRetention } from './notification.model.ts';
 import { notificationRoutes } from './notification.routes.ts';
 import { NotificationRounds, type NotificationTiming } from './notification.work.ts';
 import { policyRoutes } from './policy.routes.ts';
+import type { OwnSettingsParts } from './own-settings.service.ts';
 import { POLICIES_MAX } from './policy.schema.ts';
 import type { SendParts } from './send.ts';
 
@@ -20,6 +21,7 @@ export { escapedHtml } from './payloads/mail.ts';
 export { cut, oneLine } from './payloads/message.ts';
 
 export type { NotificationTiming } from './notification.work.ts';
+export { addressCodeLimits } from './own-settings.service.ts';
 export { channelTestLimit, SEALED_CHANNEL_SECRET } from './channel.service.ts';
 
 interface WorkerParts extends SendParts {
@@ -34,7 +36,11 @@ interface WorkerParts extends SendParts {
 
 export const feature = defineFeature({
   name: 'notifications',
-  routes: (parts: ChannelRouteParts) => [channelRoutes(parts), policyRoutes, notificationRoutes],
+  routes: (parts: ChannelRouteParts & OwnSettingsParts) => [
+    channelRoutes(parts),
+    policyRoutes,
+    notificationRoutes(parts),
+  ],
   workers: ({ backgroundDb: db, work, log, metrics, notificationTiming, ...parts }: WorkerParts) => {
     const outcomes = metrics.counter(
       'muster_notifications_total',

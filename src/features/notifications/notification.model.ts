@@ -109,6 +109,10 @@ export class NotificationSettings extends BaseModel {
   declare quietHours: WeeklyHours | null;
   declare criticalBreaksQuietHours: boolean;
   declare severities: AlertSeverity[] | null;
+  /** Alerts go to `address` while it is this one. */
+  declare verifiedAddress: string | null;
+  declare addressCodeHash: string | null;
+  declare addressCodeEndsAt: Date | null;
 
   static override relationMappings: RelationMappings = {
     user: {

@@ -84,8 +84,6 @@ export interface Person {
   name: string;
   /** Of the account. */
   email: string;
-  /** Where they want to be told; null: at the address of the account. */
-  address: string | null;
   status: string;
   permissions: string[];
   quietHours: WeeklyHours | null;
@@ -101,7 +99,7 @@ export async function peopleAmong(
 ): Promise<Person[]> {
   if (ids.length === 0) return [];
   const { rows } = await tx.raw<{ rows: Person[] }>(
-    `select id, name, email, address, status, permissions, quiet_hours as "quietHours",
+    `select id, name, email, status, permissions, quiet_hours as "quietHours",
       critical_breaks_quiet_hours as "criticalBreaksQuietHours", severities
     from notification_people(:ids::uuid[], :partnerId::uuid, :orgId::uuid)`,
     { ids: [...ids], partnerId, orgId: orgId as string },

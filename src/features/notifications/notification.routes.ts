@@ -1,15 +1,36 @@
 import { everyScope } from '../../platform/http/authentication.ts';
+import type { Context } from '../../platform/context.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
 import {
+  AddressCode,
   Notification,
   NotificationQuery,
   NotificationSettings,
   NotificationSettingsPatch,
 } from './notification.schema.ts';
-import { changeOwnSettings, listNotifications, readOwnSettings } from './notification.service.ts';
+import { listNotifications } from './notification.service.ts';
+import {
+  changeOwnSettings,
+  mailAddressCode,
+  type OwnSettingsParts,
+  readOwnSettings,
+  verifyOwnAddress,
+} from './own-settings.service.ts';
 
-export const notificationRoutes: RouteGroup = {
+const audited = (action: string) =>
+  ({
+    action,
+    resource: 'user',
+    note: (_settings: NotificationSettings, { ctx: { caller } }: { ctx: Context }) => ({
+      resourceId: caller.userId,
+      resourceName: caller.name,
+      orgId: caller.orgId,
+      partnerId: caller.partnerId,
+    }),
+  }) as const;
+
+export const notificationRoutes = (parts: OwnSettingsParts): RouteGroup => ({
   name: 'Notifications',
   description:
     'What was sent about alerts, to whom, and why not. Kept as long as alerts. An addition to the specification.',
@@ -42,17 +63,30 @@ export const notificationRoutes: RouteGroup = {
       access: 'person',
       body: NotificationSettingsPatch,
       response: NotificationSettings,
-      handler: ({ ctx, body }) => changeOwnSettings(ctx, body),
-      audit: {
-        action: 'user.notification_settings.update',
-        resource: 'user',
-        note: (_settings, { ctx }) => ({
-          resourceId: ctx.caller.userId,
-          resourceName: ctx.caller.name,
-          orgId: ctx.caller.orgId,
-          partnerId: ctx.caller.partnerId,
-        }),
-      },
+      handler: ({ ctx, body }) => changeOwnSettings(ctx, body, parts),
+      audit: audited('user.notification_settings.update'),
+    }),
+    route({
+      method: 'post',
+      path: '/users/me/notification-settings/address-code',
+      summary: 'Have a further code mailed to your address for alerts',
+      description: 'The codes before it count no more.',
+      access: 'person',
+      response: NotificationSettings,
+      errors: ['conflict', 'rate_limited'],
+      handler: ({ ctx }) => mailAddressCode(ctx, parts),
+      audit: audited('user.notification_address.code'),
+    }),
+    route({
+      method: 'post',
+      path: '/users/me/notification-settings/verify-address',
+      summary: 'Verify your address for alerts with the code that was mailed to it',
+      access: 'person',
+      body: AddressCode,
+      response: NotificationSettings,
+      errors: ['conflict', 'rate_limited'],
+      handler: ({ ctx, body }) => verifyOwnAddress(ctx, body, parts),
+      audit: audited('user.notification_address.verify'),
     }),
   ],
-};
+});

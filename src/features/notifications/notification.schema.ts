@@ -61,7 +61,9 @@ export const NotificationQuery = PageQuery.extend({
 export type NotificationQuery = z.infer<typeof NotificationQuery>;
 
 const settings = {
-  address: EmailAddress.nullable().describe('Where you are told; null: the address of your account.'),
+  address: EmailAddress.nullable().describe(
+    'Where you are told; null: at the address of your account. A code is mailed to an address that is new.',
+  ),
   phone: text(50)
     .regex(/^\+?[\d ()./-]+$/, 'must be a telephone number')
     .nullable()
@@ -82,11 +84,25 @@ export const NotificationSettings = z
   .object({
     ...settings,
     address: z.string().nullable(),
+    addressVerified: z
+      .boolean()
+      .describe(
+        'Whether you have given back the code that was mailed to `address`. Until then you are told at the address of your account.',
+      ),
     phone: z.string().nullable(),
     severities: z.array(AlertSeverity).nullable(),
   })
   .meta({ id: 'NotificationSettings' });
 export type NotificationSettings = z.infer<typeof NotificationSettings>;
+
+export const AddressCode = z.strictObject({
+  code: z
+    .string()
+    .transform((code) => code.replaceAll(/[\s-]/g, ''))
+    .pipe(z.string().regex(/^\d{8}$/, 'must have eight digits'))
+    .describe('The code of the mail, which counts for 24 hours.'),
+});
+export type AddressCode = z.infer<typeof AddressCode>;
 
 export const NotificationSettingsPatch = z.strictObject(settings).partial();
 export type NotificationSettingsPatch = z.infer<typeof NotificationSettingsPatch>;

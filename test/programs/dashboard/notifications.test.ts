@@ -227,6 +227,30 @@ describe('the pages of notifications', () => {
     await panel.getByText('Nothing is sent').waitFor();
   });
 
+  it('take an address of one’s own once the code that was mailed to it is entered', async () => {
+    const page = await dashboard.open('/profile', { person: tenant.technician });
+    const panel = page.getByRole('region', { name: 'Notifications' });
+    await panel.getByText(`${tenant.technician.email}, as of your account`).waitFor();
+    await panel.getByRole('button', { name: 'Change the notifications' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Address' }).fill('on-call@example.com');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await panel.getByText('Verify your address').waitFor();
+    await panel.getByText(`${tenant.technician.email}, as of your account`).waitFor();
+    await assertAccessible(page);
+    dashboard.allow(/status of 400/);
+    await panel.getByRole('textbox', { name: 'Code' }).fill('0000 0000');
+    await panel.getByRole('button', { name: 'Verify the address' }).click();
+    await panel.getByText('This is not the newest code').first().waitFor();
+    await panel.getByRole('button', { name: 'Mail a new code' }).click();
+    await panel.getByText('A new code was mailed').waitFor();
+    const mail = await mailbox.newest('on-call@example.com', 2);
+    await panel.getByRole('textbox', { name: 'Code' }).fill(/^(\d{4} \d{4})\r?$/m.exec(mail)?.[1] ?? '');
+    await panel.getByRole('button', { name: 'Verify the address' }).click();
+    await panel.getByRole('cell', { name: 'on-call@example.com', exact: true }).waitFor();
+    expect(await panel.getByText('Verify your address').count()).to.equal(0);
+  });
+
   it('say to a person who may only read why they can change nothing, and claim nothing about the provider', async () => {
     const page = await dashboard.open('/notifications', { person: tenant.technician });
     await page.getByText('There are no policies of your own').waitFor();

@@ -1,9 +1,20 @@
-import { Group, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { apiQuery, useApiChange, type NotificationSettings } from '../../api/index.ts';
 import { useMe } from '../../session.ts';
-import { Action, FactTable, FormDialog, Loaded, useForm } from '../../ui/index.ts';
+import {
+  Action,
+  FactTable,
+  Failure,
+  FormDialog,
+  Loaded,
+  Notice,
+  RunAction,
+  useForm,
+  useSubmit,
+} from '../../ui/index.ts';
 import { HoursField } from './hours-field.tsx';
 import { SEVERITIES } from '../alert-words/index.ts';
 import { asBeginning, hoursText } from './policy-text.ts';
@@ -25,7 +36,7 @@ export function OwnNotifications() {
 function Summary({ settings }: { settings: NotificationSettings }) {
   const me = useMe();
   const [isOpen, { open, close }] = useDisclosure(false);
-  const { address, phone, quietHours, criticalBreaksQuietHours, severities } = settings;
+  const { address, addressVerified, phone, quietHours, criticalBreaksQuietHours, severities } = settings;
   const chosen = SEVERITIES.filter((severity) => severities?.includes(severity));
   return (
     <Stack gap="xs">
@@ -35,7 +46,7 @@ function Summary({ settings }: { settings: NotificationSettings }) {
       <FactTable
         label="Your notifications"
         facts={[
-          ['Address', address ?? `${me.user.email}, as of your account`],
+          ['Address', addressVerified && address !== null ? address : `${me.user.email}, as of your account`],
           ['Telephone', phone ?? 'None'],
           ['Alerts', severities === null ? 'Of every severity' : `Only ${chosen.join(', ')}`],
           ['Quiet hours', quietHours === null ? 'None' : asBeginning(hoursText(quietHours))],
@@ -49,6 +60,7 @@ function Summary({ settings }: { settings: NotificationSettings }) {
           ],
         ]}
       />
+      {address !== null && !addressVerified && <VerifyAddress key={address} address={address} />}
       <Group>
         <Action variant="default" onClick={open}>
           Change the notifications
@@ -59,9 +71,51 @@ function Summary({ settings }: { settings: NotificationSettings }) {
   );
 }
 
+/** Alerts go to the address once its code was entered. */
+function VerifyAddress({ address }: { address: string }) {
+  const me = useMe();
+  const [code, setCode] = useState('');
+  const verify = useApiChange('POST /users/me/notification-settings/verify-address', { refreshes: READS });
+  const again = useApiChange('POST /users/me/notification-settings/address-code');
+  const { onSubmit, isBusy, failure, faults } = useSubmit(() => verify.mutateAsync({ body: { code } }));
+  return (
+    <Notice tone="warning" title="Verify your address">
+      <form onSubmit={onSubmit}>
+        <Stack gap="xs">
+          <Text size="sm">
+            {again.isSuccess ? 'A new code' : 'A code'} was mailed to {address}. Until you enter it here, you
+            are told at {me.user.email}.
+          </Text>
+          <TextInput
+            label="Code"
+            inputMode="numeric"
+            autoComplete="one-time-code"
+            maxLength={20}
+            w={240}
+            value={code}
+            onChange={({ currentTarget }) => setCode(currentTarget.value)}
+            error={faults['code']}
+            required
+          />
+          {failure !== undefined && <Failure error={failure} />}
+          <Group gap="xs">
+            <Button type="submit" loading={isBusy}>
+              Verify the address
+            </Button>
+            <RunAction variant="default" run={() => again.mutateAsync({})}>
+              Mail a new code
+            </RunAction>
+          </Group>
+        </Stack>
+      </form>
+    </Notice>
+  );
+}
+
 function OwnSettingsDialog({ settings, onClose }: { settings: NotificationSettings; onClose: () => void }) {
   const me = useMe();
-  const form = useForm({ ...settings, severities: settings.severities ?? [] });
+  const { addressVerified: _, ...own } = settings;
+  const form = useForm({ ...own, severities: own.severities ?? [] });
   const { severities, ...values } = form.values;
   const change = useApiChange('PATCH /users/me/notification-settings', { refreshes: READS });
   return (
@@ -81,7 +135,8 @@ function OwnSettingsDialog({ settings, onClose }: { settings: NotificationSettin
           name: 'address',
           kind: 'email',
           label: 'Address',
-          description: 'Where you are told. Empty: the address of your account.',
+          description:
+            'Where you are told. Empty: the address of your account. A code is mailed to a new one.',
           placeholder: me.user.email,
           maxLength: 255,
           empty: null,
