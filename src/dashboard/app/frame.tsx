@@ -233,6 +233,7 @@ function ConnectionPill() {
         color={color}
         tt="none"
         leftSection={<Icon size={12} aria-hidden />}
+        {...(connection.state === 'live' ? { className: 'muster-sign-only' } : {})}
         role="status"
       >
         {text}

@@ -156,4 +156,25 @@ describe('the columns of the list of devices', () => {
     expect(await grid.getByRole('link', { name: 'WIDE' }).count()).to.equal(1);
     await goTo('Status');
   });
+
+  it('are lines of cards on a telephone, with headings that can be read and a box in each card', async () => {
+    const tenant = await buildTenant(dashboard.app);
+    for (const hostname of ['ONE', 'TWO']) await buildDevice(dashboard.app, tenant.orgId, { hostname });
+    const viewport = { width: 390, height: 844 };
+    const page = await dashboard.open('/devices', { person: tenant.admin, viewport });
+    const grid = page.getByRole('grid', { name: 'Devices' });
+    await grid.getByText('TWO').waitFor();
+    const cut = await grid
+      .getByRole('columnheader')
+      .evaluateAll((headings) => headings.filter((one) => one.scrollWidth > one.clientWidth).length);
+    expect(cut).to.equal(0);
+    for (const name of ['ONE', 'TWO']) {
+      const card = grid.getByRole('row').filter({ hasText: name });
+      const [row, box] = [await card.boundingBox(), await card.getByRole('checkbox').boundingBox()];
+      expect(box?.y).to.be.within(row?.y ?? 0, (row?.y ?? 0) + 30);
+    }
+    await grid.getByRole('row').filter({ hasText: 'TWO' }).getByRole('checkbox').check();
+    await page.getByRole('status').filter({ hasText: 'Live' }).waitFor({ state: 'attached' });
+    await assertAccessible(page);
+  });
 });
