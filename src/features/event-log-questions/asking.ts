@@ -65,7 +65,10 @@ export function afterQuery(
 ): NextMove {
   if (outcome.ok) {
     const { entries, bytes, leftOut } = collected;
-    return { move: 'answered', answer: { entries, bytes, leftOut, summary: storableSummary(outcome.output) } };
+    return {
+      move: 'answered',
+      answer: { entries, bytes, leftOut, summary: storableSummary(outcome.output) },
+    };
   }
   const failed = (code: string, message: string): NextMove => ({
     move: 'failed',

@@ -285,7 +285,9 @@ describe('a standing question', () => {
       await agent.succeed(frame, { ...SUMMARY, note: `NUL \0 in it ${'x'.repeat(800_000)}` });
       const answer = await untilOutcome(id, device, 'answered');
       expect(answer.data).to.deep.equal([entry(1)]);
-      expect(answer.summary.note).to.match(/^NUL \uFFFD in it x+…$/).and.to.have.length(2000);
+      expect(answer.summary.note)
+        .to.match(/^NUL \uFFFD in it x+…$/)
+        .and.to.have.length(2000);
     });
 
     it('answers a question that has no more room has its entries counted, and not kept', async () => {
