@@ -5,10 +5,12 @@ import { DAY_MS, HOUR_MS } from '../clock.ts';
  * counted. `nextRun` of the jobs is not used here: it skips a day that a zone leaves out, and knows no single dates.
  */
 
+/** By the name in small letters: a zone may be spelled in either case, in a million ways. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 function formatOf(timezone: string): Intl.DateTimeFormat {
-  let format = formats.get(timezone);
+  const key = timezone.toLowerCase();
+  let format = formats.get(key);
   if (format === undefined) {
     format = new Intl.DateTimeFormat('en-US', {
       timeZone: timezone,
@@ -23,7 +25,7 @@ function formatOf(timezone: string): Intl.DateTimeFormat {
       second: 'numeric',
     });
     // There are some hundred time zones, so this cannot grow without limit.
-    formats.set(timezone, format);
+    formats.set(key, format);
   }
   return format;
 }

@@ -1,4 +1,5 @@
-import { ask, type CommandIo, secretFrom, Unanswered } from '../io.ts';
+import { readFile } from 'node:fs/promises';
+import { ask, type CommandIo, fileOf, Unanswered } from '../io.ts';
 import { EXIT, RemoteFailure } from './profiles.ts';
 
 /** The values of the parameters and secrets of a script, as the command line names them. */
@@ -19,10 +20,15 @@ export async function secretsOf(io: CommandIo, given: readonly string[]): Promis
   for (const text of given) {
     if (text.includes('=')) {
       const [name, file] = pairOf(text, '--secret');
-      secrets[name] = await secretFrom(io, { file });
+      secrets[name] = await secretOfFile(io, file);
     } else secrets[text] = await askedSecret(io, text);
   }
   return secrets;
+}
+
+/** The whole file, because a secret may be a key of many lines. The end of the last line is that of the file. */
+async function secretOfFile(io: CommandIo, file: string): Promise<string> {
+  return (await readFile(fileOf(io, file), 'utf8')).replace(/\r?\n$/, '');
 }
 
 async function askedSecret(io: CommandIo, name: string): Promise<string> {

@@ -65,7 +65,10 @@ export function afterQuery(
 ): NextMove {
   if (outcome.ok) {
     const { entries, bytes, leftOut } = collected;
-    return { move: 'answered', answer: { entries, bytes, leftOut, summary: outcome.output } };
+    return {
+      move: 'answered',
+      answer: { entries, bytes, leftOut, summary: storableSummary(outcome.output) },
+    };
   }
   const failed = (code: string, message: string): NextMove => ({
     move: 'failed',
@@ -96,6 +99,12 @@ export function afterQuery(
       return outcome satisfies never;
   }
 }
+
+/** The remark is a text of the device, of any length, and not part of `bytes`. */
+const storableSummary = ({ note, ...summary }: LogQuerySummary): LogQuerySummary => ({
+  ...summary,
+  ...(note === undefined ? {} : { note: shortened(storableText(note), MESSAGE_MAX) }),
+});
 
 /** The second of a device within a time, so that devices that connect together are asked one after the other. */
 export function spreadMs(deviceId: string, withinMs: number): number {

@@ -6,7 +6,7 @@ import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Counted, DaySpan } from '../trend-part.ts';
 import { type Figure, FIGURES, PARTS } from './parts.ts';
-import { countedOn, dayOf, putCounts, raiseCounts } from './trend.queries.ts';
+import { countedSince, dayOf, putCounts, raiseCounts } from './trend.queries.ts';
 
 const COUNT = defineJob({
   name: 'fleet-trends.count',
@@ -43,7 +43,10 @@ const countsEvents = ({ figures }: (typeof PARTS)[number]) => Object.values(figu
 
 type CountedInPart = Pick<Counted<Figure>, 'orgId'> & Partial<Counted<Figure>>;
 
-/** Organizations that were counted on that day before are counted again, also if nothing is left of them to count. */
+/**
+ * Organizations that were counted on that day or the day before are counted again, also if nothing is left of them to
+ * count: without a row for a day, the figures of the day before would go on being shown as the newest ones.
+ */
 async function countDay(
   db: Db,
   day: string,
@@ -54,8 +57,8 @@ async function countDay(
     Figure,
     number
   >;
-  const before = await withSystem(db, 'find the organizations that were counted on a day', (tx) =>
-    countedOn(tx, day),
+  const before = await withSystem(db, 'find the organizations that were counted lately', (tx) =>
+    countedSince(tx, dayOf(Date.parse(day) - DAY_MS), day),
   );
   const counts = new Map<string, Counted<Figure>>(before.map((orgId) => [orgId, { ...none, orgId }]));
   for (const part of parts) {

@@ -44,11 +44,12 @@ export async function putCounts(tx: Tx, day: string, rows: readonly Counted<Figu
   );
 }
 
-/** The organizations that were counted on a day, of which nothing may be left to count. */
-export async function countedOn(tx: Tx, day: string): Promise<string[]> {
+/** The organizations that were counted on these days, of which nothing may be left to count. */
+export async function countedSince(tx: Tx, first: string, last: string): Promise<string[]> {
   const { rows } = await tx.raw<{ rows: { org_id: string }[] }>(
-    'select org_id from fleet_days where day = ?::date',
-    [day],
+    `select distinct f.org_id from fleet_days f join organizations o on o.id = f.org_id and o.deleted_at is null
+    where f.day between ?::date and ?::date`,
+    [first, last],
   );
   return rows.map((row) => row.org_id);
 }

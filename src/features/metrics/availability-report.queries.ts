@@ -46,19 +46,20 @@ export const availabilityReport = reportPart({
     // The changes of each device are found by its own index entries, however many other devices the server has. The last
     // change before the time says how it began. Without any, what a device is now says so if it has been so for long enough.
     const { rows } = await tx.raw<{ rows: [Row] }>(
+      // Exact decimals: binary fractions of a whole would come to a little more than it.
       `with mine as materialized (
         select d.id, coalesce(d.display_name, d.hostname) as name,
           greatest(:from::timestamptz, d.created_at) as begins, least(:to::timestamptz, ${leftServiceAtSql('d')}) as ends
         from devices d where d.org_id = :orgId and d.created_at < :to and ${wasInServiceSql('d')}
       ), measured as materialized (
-        select m.id, m.name, extract(epoch from m.ends - m.begins)::float8 as whole, t.*
+        select m.id, m.name, extract(epoch from m.ends - m.begins) as whole, t.*
         from mine m cross join lateral (
           select coalesce(sum(seconds) filter (where state = 'connected'), 0) as connected,
             coalesce(sum(seconds), 0) as known,
             (count(*) filter (where state = 'disconnected' and at >= m.begins and was = 'connected'))::integer as losses
           from (
             select state, at, lag(state) over (order by at) as was, extract(epoch from
-              coalesce(lead(at) over (order by at), m.ends) - greatest(at, m.begins))::float8 as seconds
+              coalesce(lead(at) over (order by at), m.ends) - greatest(at, m.begins)) as seconds
             from (
               (select c.state, c.at from presence_changes c where c.device_id = m.id and c.org_id = :orgId and c.at < m.begins
                 order by c.at desc limit 1)
@@ -74,7 +75,8 @@ export const availabilityReport = reportPart({
         ) t
         where m.begins < m.ends
       )
-      select sum(connected) / nullif(sum(known), 0) as "connectedShare", sum(known) / nullif(sum(whole), 0) as "knownShare",
+      select (sum(connected) / nullif(sum(known), 0))::float8 as "connectedShare",
+        (sum(known) / nullif(sum(whole), 0))::float8 as "knownShare",
         count(*)::integer as devices, (count(*) filter (where known = 0))::integer as "unknownDevices",
         coalesce(sum(losses), 0)::integer as disconnections,
         (select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name, 'connectedShare', connected / known,

@@ -3,6 +3,9 @@ export const SLOTS_MAX = 2048;
 /** The most figures of a block: more than 24 hours with as many series as an hour may have. */
 export const POINTS_MAX = 2 ** 19;
 
+/** The longest slot: a week, which is the longest step of a chart. Times stay far within what a date can be. */
+const STEP_SECONDS_MAX = 7 * 86_400;
+
 /** The bytes are no block. */
 export class DamagedBlock extends Error {}
 
@@ -140,6 +143,13 @@ export class Reader {
     const count = this.number();
     if (count > atMost) throw new DamagedBlock('The block says that it has more than a block may have.');
     return count;
+  }
+
+  /** The seconds of a slot. */
+  step(): number {
+    const seconds = this.count(STEP_SECONDS_MAX);
+    if (seconds === 0) throw new DamagedBlock('The slots of the block have no length.');
+    return seconds;
   }
 
   /** As many numbers as `Writer.numbers` wrote. */

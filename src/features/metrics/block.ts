@@ -83,7 +83,7 @@ export function unpackBlock(
   if (version === COMPACT_VERSION) return readCompact(bytes.subarray(1), wants);
   if (version !== VERSION) return undefined;
   const hasRange = input.byte() === 1;
-  const stepSeconds = input.number();
+  const stepSeconds = input.step();
   const all = input.bits();
   const series: Series[] = [];
   let points = 0;

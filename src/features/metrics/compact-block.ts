@@ -151,7 +151,7 @@ function decompressedStream(stream: Uint8Array, maxOutputLength: number): Uint8A
 export function readCompact(bytes: Uint8Array, wants: (metric: MetricName) => boolean): ReadBlock {
   const input = new Reader(decompressed(bytes));
   const hasRange = input.byte() === 1;
-  const stepSeconds = input.number();
+  const stepSeconds = input.step();
   const names = Array.from({ length: input.count(COMPACT_SERIES_MAX) }, () => input.pass(input.number()));
   const sets = readSlotSets(input);
   const series: Series[] = [];

@@ -48,7 +48,8 @@ const DEVICES_AT_ONCE = 20;
  */
 export async function joinHours(db: Db, now: number, signal?: AbortSignal): Promise<Joined> {
   // Samples of these days may still come, and there would be no partition for their hours.
-  if (await hasUnpacked(db, new Date(now - PACKED_WITHIN_MS))) return { days: 0, dropped: 0 };
+  const arrivedBefore = new Date(now - PACKED_WITHIN_MS);
+  if (await hasUnpacked(db, { arrivedBefore })) return { days: 0, dropped: 0 };
   const before = dayOver(now);
   let days = 0;
   let from: Date | '-infinity' = '-infinity';

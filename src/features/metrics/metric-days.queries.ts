@@ -5,12 +5,16 @@ import type { StoredBlock } from './metric.queries.ts';
 
 /** SQL of joining hours into days. */
 
-/** Whether samples that arrived before a time are not packed yet. */
-export async function hasUnpacked(db: Db, before: Date): Promise<boolean> {
+/** Whether samples are not packed yet that arrived before a time, and were taken before another one. */
+export async function hasUnpacked(
+  db: Db,
+  { arrivedBefore, takenBefore = 'infinity' }: { arrivedBefore: Date; takenBefore?: Date | 'infinity' },
+): Promise<boolean> {
   const { rows } = await withSystem(db, 'find samples that are packed late', (tx) =>
     tx.raw<{ rows: { found: boolean }[] }>(
-      'select exists (select from metric_samples where arrived_at < ?::timestamptz) as found',
-      [before],
+      `select exists (select from metric_samples
+        where arrived_at < ?::timestamptz and begins_at < ?::timestamptz) as found`,
+      [arrivedBefore, takenBefore],
     ),
   );
   return rows[0]?.found ?? false;

@@ -30,6 +30,7 @@ import {
   putBlocks,
   type StoredBlock,
 } from './metric.queries.ts';
+import { hasUnpacked } from './metric-days.queries.ts';
 import { KEPT_DAYS } from './metric.schema.ts';
 import { RESOLUTIONS } from './resolution.ts';
 import { mergeBlocks, Summary } from './series.ts';
@@ -86,6 +87,9 @@ const hourOver = (now: number) => new Date(Math.floor((now - 5 * MINUTE_MS) / HO
 /** Samples of a day may come so long after it, and be packed three hours after that. */
 export const dayOver = (now: number): Date =>
   new Date(Math.floor((now - (SAMPLES_KEPT_HOURS + 4) * HOUR_MS) / DAY_MS) * DAY_MS);
+
+/** Samples are accepted so long after their day by the clock of a server, which may differ from that of the database. */
+const ARRIVES_WITHIN_MS = (SAMPLES_KEPT_HOURS + 2) * HOUR_MS;
 
 const DEVICES_AT_ONCE = 50;
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
@@ -179,13 +183,18 @@ export async function addToAverages(
 
 const hourOf = ({ deviceId, beginsAt }: StoredBlock) => `${deviceId} ${beginsAt.getTime()}`;
 
-/** Sums up the days before a time that are not summed up yet, the oldest first. Returns how many they were. */
+/**
+ * Sums up the days before a time that are not summed up yet, the oldest first, up to one of which samples wait to be packed:
+ * a day is summed up once, and would lack them. Returns how many they were.
+ */
 export async function sumUpDays(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
   let days = 0;
   for (;;) {
     const day = await firstDayToSumUp(db);
     if (day === undefined || day >= before) return days;
     const range = { from: day, to: new Date(day.getTime() + DAY_MS) };
+    const arrivedBy = new Date(range.to.getTime() + ARRIVES_WITHIN_MS);
+    if (await hasUnpacked(db, { arrivedBefore: arrivedBy, takenBefore: range.to })) return days;
     await addPartitions(db, 'metric_quarters', range);
     await addPartitions(db, 'metric_hours', range);
     const rows = { table: 'metric_minutes', column: 'begins_at', ...range } as const;

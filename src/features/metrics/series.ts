@@ -171,12 +171,16 @@ export function joinBlocks(
   const inOrder = blocks.every((block) => {
     const before = last;
     last = Math.max(last, block.slots.at(-1) ?? -1);
-    return block.slots.every((slot) => slot > before);
+    return block.slots.every((slot) => slot > before) && namesEachOnce(block);
   });
   const series = inOrder ? oneAfterAnother(blocks) : seriesByMinute(blocks);
   const hasUnknown = blocks.some((block) => block.hasUnknown);
   return { stepSeconds: blocks[0]?.stepSeconds ?? SAMPLE_SECONDS, slots, series, hasUnknown };
 }
+
+/** Not so if a stored block is damaged: one more byte in a name can make two series one, with their figures in any order. */
+const namesEachOnce = ({ series }: Block) =>
+  new Set(series.map(({ metric, label }) => keyOf(metric, label))).size === series.length;
 
 function oneAfterAnother(blocks: readonly Block[]): Series[] {
   const all = new SeriesSet();

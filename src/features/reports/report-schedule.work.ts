@@ -10,6 +10,7 @@ import type { AuditTrail } from '../../platform/http/audit.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RepeatedCheck } from '../../platform/jobs/repeated-check.ts';
+import { TimeZone } from '../../platform/http/fields.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Mailer } from '../../platform/mail.ts';
 import { loadUserRights } from '../auth/index.ts';
@@ -71,9 +72,12 @@ export class ReportRounds {
     const now = clock.date();
     await withSystem(backgroundDb, 'begin the reports that are due', async (tx) => {
       for (const schedule of await lockDueSchedules(tx, now, AT_ONCE)) {
-        const { id, partnerId, timezone } = schedule;
-        const due = lastDue(schedule, schedule.dueAt ?? now, now);
-        await storeDue(tx, id, { dueAt: nextDue(schedule, now), lastDueAt: due });
+        const { id, partnerId } = schedule;
+        // What this server does not know for a time zone, perhaps another release did. The others must not wait for it.
+        const timezone = TimeZone.catch('UTC').parse(schedule.timezone);
+        const times = { dayOfMonth: schedule.dayOfMonth, time: schedule.time, timezone };
+        const due = lastDue(times, schedule.dueAt ?? now, now);
+        await storeDue(tx, id, { dueAt: nextDue(times, now), lastDueAt: due });
         const input = { scheduleId: id, month: monthBefore(due, timezone) };
         await jobs.enqueue(tx, MAIL_REPORTS, input, {
           key: `${id} ${due.toISOString()}`,

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
 import type { DeviceSummary } from '../../../protocol/index.ts';
 import { type Answer, call, type CustomField } from '../../api/index.ts';
 import { useScope } from '../../routing.ts';
 import type { DataColumn } from '../../ui/data-table.tsx';
 import { formatCount, When } from '../../ui/index.ts';
+import { CUSTOM, detailsToAsk, isCustom } from './chosen-columns.ts';
 
 /**
  * Columns of the list of devices that the live summaries do not have, read page by page when one of them is chosen. They
@@ -14,7 +14,6 @@ import { formatCount, When } from '../../ui/index.ts';
 type Row = Answer<'GET /devices/columns'>['data'][number];
 type Value = string | number | boolean | undefined;
 
-const CUSTOM = 'custom.';
 /** Changes of these properties are rare. */
 const STALE_MS = 60_000;
 const AGAIN_MS = 300_000;
@@ -68,7 +67,7 @@ const shownValue = (value: Value): string | number | undefined =>
 /** The columns of the properties, and of the custom fields that organizations have defined. */
 export function detailColumns(
   details: ReadonlyMap<string, Row>,
-  customFields: readonly { key: string; name: string }[],
+  customFields: readonly { key: string; name: string }[] = NONE,
 ): DataColumn<DeviceSummary>[] {
   const column = (
     { id, header, width, align, shown }: Detail,
@@ -97,33 +96,32 @@ export function detailColumns(
 
 const NO_DETAILS: ReadonlyMap<string, Row> = new Map();
 
-/** The properties that the chosen columns show, for the devices of the scope. */
-export function useDetails(chosen: readonly string[]) {
+const PROPERTIES = DETAILS.map(({ id }) => id);
+
+/**
+ * The properties that the chosen columns show, for the devices of the scope.
+ * @param customFields  undefined until they are known
+ */
+export function useDetails(
+  chosen: readonly string[],
+  customFields: readonly Pick<CustomField, 'key'>[] | undefined,
+) {
   const { orgId, siteId } = useScope();
-  const columns = DETAILS.filter(({ id }) => chosen.includes(id))
-    .map(({ id }) => id)
-    .join();
-  const customFields = chosen
-    .flatMap((id) => (id.startsWith(CUSTOM) ? [id.slice(CUSTOM.length)] : []))
-    .sort()
-    .join();
+  const customKeys = (customFields ?? []).map(({ key }) => key);
+  const wanted = detailsToAsk(chosen, { properties: PROPERTIES, customKeys });
   const query = useQuery({
-    queryKey: ['GET /devices/columns', { columns, customFields, orgId, siteId }],
+    queryKey: ['GET /devices/columns', { wanted, orgId, siteId }],
     queryFn: async ({ signal }) => {
       const rows = new Map<string, Row>();
-      let after: string | undefined;
-      for (let page = 0; page < PAGES_MAX; page++) {
-        const asked = { columns, customFields, orgId, siteId, after };
-        // Each page begins where the one before has ended.
+      let isWhole = true;
+      for (const one of wanted) {
+        // One after the other, as the pages of each are.
         // oxlint-disable-next-line no-await-in-loop
-        const { data, nextAfter } = await call('GET /devices/columns', { query: asked }, { signal });
-        for (const row of data) rows.set(row.deviceId, row);
-        if (nextAfter === null) return { rows, isWhole: true };
-        after = nextAfter;
+        if (!(await readDetails({ ...one, orgId, siteId }, rows, signal))) isWhole = false;
       }
-      return { rows, isWhole: false };
+      return { rows, isWhole };
     },
-    enabled: columns !== '' || customFields !== '',
+    enabled: wanted.length > 0 && (customFields !== undefined || !chosen.some(isCustom)),
     staleTime: STALE_MS,
     refetchInterval: AGAIN_MS,
     // A column that is added leaves the others as they are meanwhile.
@@ -136,12 +134,42 @@ export function useDetails(chosen: readonly string[]) {
   };
 }
 
-const FIELDS_PAGES_MAX = 10;
+/** Adds the details of all devices to `rows`. @returns whether it is all of them */
+async function readDetails(
+  asked: { columns: string; customFields: string; orgId: string | undefined; siteId: string | undefined },
+  rows: Map<string, Row>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  let after: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    // Each page begins where the one before has ended.
+    // oxlint-disable-next-line no-await-in-loop
+    const { data, nextAfter } = await call(
+      'GET /devices/columns',
+      { query: { ...asked, after } },
+      { signal },
+    );
+    for (const row of data) {
+      const known = rows.get(row.deviceId);
+      rows.set(row.deviceId, {
+        ...row,
+        values: { ...known?.values, ...row.values },
+        customFields: { ...known?.customFields, ...row.customFields },
+      });
+    }
+    if (nextAfter === null) return true;
+    after = nextAfter;
+  }
+  return false;
+}
 
-/** The custom fields of the scope, one for each key: organizations may define the same one. */
-export function useCustomFields(isNeeded: boolean): readonly Pick<CustomField, 'key' | 'name'>[] {
+const FIELDS_PAGES_MAX = 10;
+const NONE: readonly CustomField[] = [];
+
+/** The custom fields of the scope, one for each key: organizations may define the same one. Undefined until they are known. */
+export function useCustomFields(isNeeded: boolean): readonly Pick<CustomField, 'key' | 'name'>[] | undefined {
   const { orgId } = useScope();
-  const { data } = useQuery({
+  const { data, isError } = useQuery({
     queryKey: ['GET /custom-fields', 'of all', orgId],
     queryFn: async ({ signal }) => {
       const fields = new Map<string, CustomField>();
@@ -158,7 +186,6 @@ export function useCustomFields(isNeeded: boolean): readonly Pick<CustomField, '
     enabled: isNeeded,
     staleTime: STALE_MS,
   });
-  return useMemo(() => data ?? [], [data]);
+  // The other columns do not wait for what cannot be read.
+  return data ?? (isError ? NONE : undefined);
 }
-
-export const isCustom = (id: string): boolean => id.startsWith(CUSTOM);

@@ -29,7 +29,8 @@ import { BulkActions } from './bulk-actions.tsx';
 import { ResultDrawer } from './result-drawer.tsx';
 import { ColumnChooser } from './column-chooser.tsx';
 import { DEFAULT_COLUMNS, deviceColumns } from './device-columns.tsx';
-import { detailColumns, isCustom, useCustomFields, useDetails } from './detail-columns.tsx';
+import { columnsToShow, isCustom } from './chosen-columns.ts';
+import { detailColumns, useCustomFields, useDetails } from './detail-columns.tsx';
 import { FilterSelect, useFilterName } from './filter-select.tsx';
 import { deviceMatcher, facetCounts, bestDrop, type DeviceChoice } from './match-devices.ts';
 
@@ -59,7 +60,7 @@ export function DevicesPage() {
     () => (isSearching ? [...visible, ...SEARCHED_DETAILS] : visible),
     [visible, isSearching],
   );
-  const { details, error: detailsError, isCut } = useDetails(needed);
+  const { details, error: detailsError, isCut } = useDetails(needed, customFields);
   const filterName = useFilterName(search.filter);
   const historyKey = useLocation({ select: ({ state }) => state.__TSR_key });
   const [bulkRun, setRun] = useState<Run>();
@@ -71,10 +72,12 @@ export function DevicesPage() {
     () => [...deviceColumns(names), ...detailColumns(details, customFields)],
     [names, details, customFields],
   );
-  const columns = useMemo(
-    () => visible.flatMap((id) => all.find((column) => column.id === id) ?? []),
-    [visible, all],
-  );
+  const columns = useMemo(() => columnsToShow(all, visible, DEFAULT_COLUMNS), [visible, all]);
+  // A field whose name has not been read yet stays chosen.
+  const chosenIds = useMemo(() => {
+    const isNamed = columns.some(({ id }) => visible.includes(id));
+    return isNamed ? [...new Set(visible)] : columns.map(({ id }) => id);
+  }, [columns, visible]);
   const textsOf = useMemo(
     () => (device: DeviceSummary) => [
       device.hostname,
@@ -161,7 +164,7 @@ export function DevicesPage() {
           />
           <ColumnChooser
             all={all}
-            visible={visible}
+            visible={chosenIds}
             onOpen={() => setChoosing(true)}
             onChange={(next) => {
               setVisible(next);

@@ -58,6 +58,23 @@ describe('the columns of the list of devices', () => {
     await theirs.filter({ hasText: 'ALPHA' }).getByText('12', { exact: true }).waitFor();
   });
 
+  it('are the usual ones where an address names only such as have been removed, and are there once', async () => {
+    const { app } = dashboard;
+    const tenant = await buildTenant(app);
+    await buildDevice(app, tenant.orgId, { hostname: 'ALPHA' });
+    const open = (columns: readonly string[]) =>
+      dashboard.open(`/devices?columns=${encodeURIComponent(JSON.stringify(columns))}`, {
+        person: tenant.admin,
+      });
+    const gone = await open(['custom.gone', `custom.${'x'.repeat(73)}`]);
+    await gone.getByRole('columnheader', { name: 'Status' }).waitFor();
+    await gone.getByText('ALPHA').first().waitFor();
+    const twice = await open(['name', 'tags', 'name', `custom.${'x'.repeat(73)}`]);
+    await twice.getByRole('columnheader', { name: 'Tags' }).waitFor();
+    expect(await twice.getByRole('columnheader', { name: 'Name' }).count()).to.equal(1);
+    expect(await twice.getByRole('alert').count()).to.equal(0);
+  });
+
   it('are chosen and put in order by keys, with the focus at the control that was used last', async () => {
     const tenant = await buildTenant(dashboard.app);
     await buildDevice(dashboard.app, tenant.orgId, { hostname: 'ONE' });

@@ -279,6 +279,17 @@ describe('a standing question', () => {
       expect(answer.device.entries).to.equal(2);
     });
 
+    it('remarks on its reading what Postgres does not take, and at length, has the rest of the remark kept', async () => {
+      const frame = await untilAsked(agent);
+      await agent.rows(frame, [entry(1)]);
+      await agent.succeed(frame, { ...SUMMARY, note: `NUL \0 in it ${'x'.repeat(800_000)}` });
+      const answer = await untilOutcome(id, device, 'answered');
+      expect(answer.data).to.deep.equal([entry(1)]);
+      expect(answer.summary.note)
+        .to.match(/^NUL \uFFFD in it x+…$/)
+        .and.to.have.length(2000);
+    });
+
     it('answers a question that has no more room has its entries counted, and not kept', async () => {
       const frame = await untilAsked(agent);
       await sql('update event_log_questions set stored_bytes = $2 where id = $1', [

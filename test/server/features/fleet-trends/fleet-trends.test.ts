@@ -156,6 +156,29 @@ describe('the trends of a fleet', () => {
     expect(body.data[0]).to.deep.include({ devices: 0, devicesConnected: 1 });
   });
 
+  it('show that nothing is left of an organization since the day before', async () => {
+    const device = await buildConnected(tenant.orgId);
+    await raise(tenant.orgId, today - 2 * DAY);
+    await count(today - HOUR);
+    await inSystem((tx) => tx('devices').where({ id: device }).update({ condition: 'decommissioned' }));
+    await inSystem((tx) =>
+      tx('alerts')
+        .where({ org_id: tenant.orgId })
+        .update({ status: 'resolved', resolved_at: new Date(today) }),
+    );
+    await count();
+    const { body } = await read({ orgId: tenant.orgId });
+    expect(body.data.at(-1)).to.deep.include({
+      day: dayOf(today),
+      devices: 0,
+      devicesConnected: 0,
+      alertsOpen: 0,
+    });
+    await count(today + 36 * HOUR);
+    const { body: later } = await read({ orgId: tenant.orgId });
+    expect(later.data.at(-1)).to.deep.include({ day: dayOf(today + DAY), devices: 0 });
+  });
+
   it('are the sums of the organizations that the caller may see, or of one', async () => {
     const other = await buildOrganization(app, tenant.partnerId);
     await buildConnected(tenant.orgId);

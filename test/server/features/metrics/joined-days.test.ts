@@ -190,6 +190,24 @@ describe('hours of days that are over', () => {
     expect((await join()).days).to.equal(1);
   });
 
+  it('are not summed up either while samples of their day wait to be packed', async () => {
+    await fill();
+    const before = new Date(day + DAY);
+    await owner('update metric_progress set summed_up_until = $1', [new Date(day)]);
+    await owner(`select add_partitions('metric_samples', $1, $1)`, [new Date(day + DAY)]);
+    const late = packBlock({ stepSeconds: 60, series: [series('load', [7])] }, { hasRange: false });
+    await owner(
+      `insert into metric_samples (device_id, org_id, arrived_at, begins_at, block) values ($1, $2, $3, $4, $5)`,
+      [device.deviceId, tenant.orgId, new Date(day + DAY), new Date(day + 23 * HOUR), late],
+    );
+    expect(await sumUpDays(db(), before)).to.equal(0);
+    await packSamples(db(), new Date(day + DAY + HOUR));
+    expect(await sumUpDays(db(), before)).to.equal(1);
+    const [hours] = await rows('metric_hours');
+    expect(unpackBlock(hours!.block)?.series.find(({ metric }) => metric === 'load')?.avg).to.deep.equal([7]);
+    await owner('delete from metric_quarters; delete from metric_hours');
+  });
+
   it('that come late are shown beside the day, replace its minutes, and are joined with it', async () => {
     await fill();
     await join();

@@ -474,6 +474,25 @@ describe('the metric history', () => {
       otherAgent.close();
     });
 
+    it('passes over a device whose newest samples are damaged', async () => {
+      const other = await buildDevice(app, tenant.orgId);
+      const figures = { label: '', slots: [1], min: [5], avg: [5], max: [5] };
+      const block = packBlock(
+        { stepSeconds: 2 ** 45, series: [{ metric: 'cpuPercent', ...figures }] },
+        { hasRange: false },
+      );
+      await owner(
+        `insert into metric_samples (device_id, org_id, begins_at, block) values ($1, $2, date_trunc('hour', now()), $3)`,
+        [other.deviceId, tenant.orgId, block],
+      );
+      await send([sample(0, { cpuPercent: 7 })]);
+      expect((await now('?metric=cpuPercent')).map(({ value }) => value)).to.deep.equal([7]);
+      const { status } = await app.call('GET', `/devices/${other.deviceId}/metrics`, {
+        token: tenant.admin.token,
+      });
+      expect(status).to.equal(200);
+    });
+
     it('says when a volume will be full, if it has grown clearly', async () => {
       await owner(`select add_partitions('metric_hours', now() - interval '12 days', now())`);
       const today = Math.floor(Date.now() / DAY) * DAY;

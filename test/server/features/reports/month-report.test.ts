@@ -393,6 +393,32 @@ describe('the report on a month', function () {
     expect(JSON.stringify(body).length).to.be.below(5000);
   });
 
+  it('knows all of the time and no more, although the lengths of its pieces add up to a little more', async () => {
+    const orgId = await buildOrganization(app, tenant.partnerId, { created_at: LONG_AGO });
+    const { deviceId } = await deviceOf(orgId, { created_at: LONG_AGO });
+    const october = Date.UTC(2026, 9);
+    // In seconds. As binary fractions, the lengths between them come to more than the month has.
+    const seconds = [0, 180.614, 683_252.735, 1_807_474.933, 2_153_588.454];
+    await inSystem(async (tx) => {
+      await tx.raw(`select add_partitions('presence_changes', ?, ?)`, [
+        new Date(october),
+        new Date(october + 744 * HOUR),
+      ]);
+      await tx('presence_changes').insert(
+        seconds.map((second, at) => ({
+          device_id: deviceId,
+          org_id: orgId,
+          at: new Date(october + second * 1000),
+          state: at % 2 === 0 ? 'connected' : 'disconnected',
+          reason: 'socket_closed',
+        })),
+      );
+    });
+    const { status, body } = await read(orgId, tenant.admin, { month: '2026-10' });
+    expect(status, JSON.stringify(body)).to.equal(200);
+    expect(body.availability).to.include({ devices: 1, knownShare: 1, disconnections: 2 });
+  });
+
   it('knows when a device was taken out of service, and forgets it when that is put back', async () => {
     const orgId = await buildOrganization(app, tenant.partnerId, { created_at: LONG_AGO });
     const { deviceId } = await deviceOf(orgId);

@@ -159,6 +159,22 @@ describe('schedules of reports', function () {
     expect(lastDueAt).to.be.within(clock.now() - 32 * 24 * 3_600_000, clock.now());
   });
 
+  it('of a time zone that is not known any more go by UTC, and do not keep back the others', async () => {
+    const orgId = await oldOrganization();
+    const to = `zone-${newId()}@example.com`;
+    const { body: lost } = await create({ orgId, addresses: [to] });
+    const { body: other } = await create({ orgId, addresses: [to] });
+    await inSystem((tx) =>
+      tx('report_schedules').where({ id: lost.id }).update({ timezone: 'Nowhere/City' }),
+    );
+    await inSystem((tx) =>
+      tx('report_schedules').whereIn('id', [lost.id, other.id]).update({ due_at: clock.date() }),
+    );
+    await app.settle();
+    expect(await mailsTo(to)).to.have.length(2);
+    expect((await find(lost.id))?.dueAt).to.contain('T08:30:00');
+  });
+
   it('escape names in HTML, and let no name add a header', async () => {
     const name = '<img src=x onerror=alert(1)>\r\nBcc: victim@example.com\r\n\r\nBody';
     const orgId = await oldOrganization({ name });

@@ -156,6 +156,17 @@ describe('a block of metrics', () => {
     expect(() => unpackBlock(bomb.bytes())).to.throw(DamagedBlock, 'too many figures');
   });
 
+  it('whose slots have no length, or one of years, is refused', () => {
+    for (const seconds of [0, 31_536_000, 2 ** 50]) {
+      const odd = new Writer();
+      odd.byte(1);
+      odd.byte(0);
+      odd.number(seconds);
+      odd.bits([0]);
+      expect(() => unpackBlock(odd.bytes()), String(seconds)).to.throw(DamagedBlock);
+    }
+  });
+
   it('that is damaged in any way is refused or read, and never hangs or fails otherwise', () => {
     fc.assert(
       fc.property(anyBlock, fc.nat(), fc.nat(255), fc.boolean(), (block, at, byte, cuts) => {

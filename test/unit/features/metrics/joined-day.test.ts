@@ -118,6 +118,22 @@ describe('the hours of a day', () => {
     expect(joinedDay(hourOf(0, day!.block), [hourOf(3, packed(...names(25)))], DAY)).to.equal(undefined);
   });
 
+  it('keep their figures if damage has made two series of one of them the same', () => {
+    const damaged = packed(series('cpuPercent', [0, 1], [1, 2]), series('ramPercent', [0, 1], [3, 4]));
+    // The head of the second series, twice the id of its metric, becomes that of the first.
+    damaged[damaged.lastIndexOf(4, -4)] = 2;
+    expect(unpackBlock(damaged)?.series.map(({ metric }) => metric)).to.deep.equal([
+      'cpuPercent',
+      'cpuPercent',
+    ]);
+    const found = joinedDay(
+      undefined,
+      [hourOf(0, damaged), hourOf(1, packed(series('load', [0], [5])))],
+      DAY,
+    );
+    expect(unpackBlock(found!.block)?.series).to.deep.include(series('load', [60], [5]));
+  });
+
   it('that are none are a day without figures', () => {
     expect(joinBlocks([], DAY.getTime())).to.deep.include({ slots: [], series: [] });
     expect(joinedDay(undefined, [], DAY)).to.equal(undefined);
