@@ -213,6 +213,8 @@ function within<V>(all: Map<string, Map<string, V>>, key: string): Map<string, V
 }
 
 interface Owed {
+  sentAt: number;
+  isLate: boolean;
   resolve: (reply: Reply) => void;
   reject: (error: Error) => void;
 }
@@ -227,6 +229,7 @@ class Client extends EventEmitter {
   #up: Pipe | undefined;
   #down: Pipe | undefined;
   #owed = new Set<Owed>();
+  #isWatching = false;
 
   constructor(world: World, redis: SimulatedRedis, owner: Process) {
     super();
@@ -310,22 +313,38 @@ class Client extends EventEmitter {
       return Promise.reject(new Error('Connection is closed.'));
     }
     return new Promise((resolve, reject) => {
-      const owed: Owed = { resolve, reject };
+      const owed: Owed = { sentAt: this.#world.now, isLate: false, resolve, reject };
       this.#owed.add(owed);
-      const late = this.#world.after(COMMAND_MS, this.owner, () => reject(new Error('Command timed out')));
-      const silent = this.#world.after(SILENCE_MS, this.owner, () => {
-        if (this.#owed.has(owed) && this.#session === session) this.#close();
-      });
+      if (!this.#isWatching) this.#watch();
       up.send(() => {
         if (session.isClosed) return;
         const reply = this.#redis.execute(session, command);
         down.send(() => {
           this.#owed.delete(owed);
-          late.isCancelled = true;
-          silent.isCancelled = true;
           resolve(reply);
         });
       });
+    });
+  }
+
+  /** One timer for all that is owed, which mostly finds nothing: one for each command would fill the queue of events. */
+  #watch(): void {
+    let dueAt = Infinity;
+    for (const { sentAt, isLate } of this.#owed) {
+      dueAt = Math.min(dueAt, sentAt + (isLate ? SILENCE_MS : COMMAND_MS));
+    }
+    this.#isWatching = this.#owed.size > 0;
+    if (!this.#isWatching) return;
+    this.#world.after(dueAt - this.#world.now, this.owner, () => {
+      for (const owed of this.#owed) {
+        const waitedMs = Math.round(this.#world.now - owed.sentAt);
+        if (waitedMs >= COMMAND_MS && !owed.isLate) {
+          owed.isLate = true;
+          owed.reject(new Error('Command timed out'));
+        }
+        if (waitedMs >= SILENCE_MS) this.#close();
+      }
+      this.#watch();
     });
   }
 

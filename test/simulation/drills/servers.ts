@@ -1,0 +1,104 @@
+import type { Scene } from '../auditor.ts';
+import { HOUR_MS, oneOf, type Parts, switchOn } from './drill.ts';
+
+/** Queries through it and to its devices end soon, and its devices are shown where they are. */
+export async function serverDies(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
+  const { world, servers, agents, around } = scene;
+  const random = world.random('drills');
+  const server = random.pick(servers);
+  const other = servers.find((one) => one !== server);
+  const held = agents.find((agent) => agent.isConnected && agent.connectedTo === server);
+  const isHeard = random.chance(0.5);
+  const isGone = held !== undefined && random.chance(0.7);
+  // Its answer is on the way when the server dies.
+  held?.connection?.silence();
+  const ask = () =>
+    held === undefined || other === undefined
+      ? undefined
+      : people.ask(other, held.deviceId, { isProbe: true });
+  const query = ask();
+  await pass(1000);
+  if (isGone) {
+    held.isOn = false;
+    held.kill(false);
+  }
+  const isAway = random.chance(0.4);
+  if (isAway) for (const { nodeId } of servers) around.database.setWeather(nodeId, { isAway: true });
+  server.kill(isHeard);
+  await pass(8000);
+  for (const { nodeId } of servers) around.database.setWeather(nodeId, {});
+  if (query !== undefined && query.ends.length === 0) {
+    world.history.violated(
+      'dead-servers-end-queries',
+      `${query.name} waits for ${server.nodeId}, which is dead`,
+    );
+  }
+  const later = isGone ? ask() : undefined;
+  await pass(2000);
+  if (later !== undefined && later.ends.length === 0) {
+    world.history.violated(
+      'dead-servers-end-queries',
+      `${later.name} was sent to ${server.nodeId}, which is dead`,
+    );
+  }
+  if (!isGone) held?.connection?.restore();
+  if (isHeard && !isAway && isGone) auditor.presence('soon after a server has died');
+  await pass(80_000);
+  auditor.presence('after a server has died');
+  auditor.deliveries('after a server has died', 60_000);
+  if (held !== undefined) await switchOn(held, pass);
+  server.start();
+  await pass(20_000);
+}
+
+/** Before the others miss it. A device that was lost with it is shown as offline by all. */
+export async function serverIsBackAtOnce(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const random = scene.world.random('drills');
+  const held = oneOf(scene);
+  const server = held?.connectedTo;
+  if (held === undefined || server === undefined) return;
+  held.isOn = false;
+  held.kill(false);
+  server.kill();
+  await pass(random.between(100, 1500));
+  server.start();
+  await pass(80_000);
+  auditor.presence('after a server was back at once');
+  await switchOn(held, pass);
+}
+
+export async function serverStops(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const server = scene.world.random('drills').pick(scene.servers);
+  let hasStopped = false;
+  server.stop(() => (hasStopped = true));
+  await pass(30_000);
+  if (!hasStopped) {
+    scene.world.history.violated('servers-stop', `${server.nodeId} has not stopped after 30 s`);
+  }
+  await pass(40_000);
+  auditor.presence('after a server was stopped');
+  if (!server.process.isAlive) server.start();
+  await pass(20_000);
+}
+
+/** Epochs of a time when all clocks were ahead do not make later ones count for less, also if Redis has forgotten them. */
+export async function everythingRestarts(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const { servers, around } = scene;
+  const random = scene.world.random('drills');
+  for (const { process } of servers) process.clockAhead = 24 * HOUR_MS;
+  oneOf(scene)?.reconnect();
+  await pass(4000);
+  for (const server of servers) server.stop(() => {});
+  await pass(8000);
+  around.redis.stop({ losesData: true });
+  await pass(1000);
+  around.redis.start();
+  for (const server of servers) {
+    server.process.clockAhead = 0;
+    if (!server.process.isAlive) server.start();
+    await pass(random.between(0, 1000));
+  }
+  // While there was no server, devices try less and less often.
+  await pass(45_000);
+  auditor.presence('after everything was restarted');
+}
