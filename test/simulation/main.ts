@@ -7,6 +7,7 @@ import { simulate } from './simulation.ts';
  *     npm run test:simulation -- --seed 1 --seeds 100   these; the end of the history of one that is not right is printed
  *     npm run test:simulation -- --keep-going           all of them, and of each that is not right one line
  *     npm run test:simulation -- --seed 7 --seeds 1 --history --lines 100000   all that happened
+ *     npm run test:simulation -- --drill redisDies --scale 0.1   this drill only, after a tenth of the usual faults
  */
 
 const { values } = parseArgs({
@@ -15,6 +16,8 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '100' },
     lines: { type: 'string', default: '400' },
     history: { type: 'boolean', default: false },
+    drill: { type: 'string' },
+    scale: { type: 'string', default: '1' },
     'keep-going': { type: 'boolean', default: false },
   },
 });
@@ -27,7 +30,11 @@ let virtualMs = 0;
 let events = 0;
 let failed = 0;
 for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
-  const outcome = await simulate(seed, { lines: Number(values.lines) });
+  const outcome = await simulate(seed, {
+    lines: Number(values.lines),
+    scale: Number(values.scale),
+    ...(values.drill === undefined ? {} : { only: values.drill }),
+  });
   virtualMs += outcome.virtualMs;
   events += outcome.events;
   for (const [what, count] of outcome.counts) counts.set(what, (counts.get(what) ?? 0) + count);

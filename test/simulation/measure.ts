@@ -3,7 +3,8 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { bundleSimulation, linkPackages } from './bundle.ts';
-import { PLANTED, type PlantedFault } from './planted.ts';
+import { PLANTED } from './planted.ts';
+import type { PlantedFault } from './planted/fault.ts';
 
 /**
  * Plants one fault after another and counts the seeds until the simulation finds it.

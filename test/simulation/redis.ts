@@ -33,6 +33,8 @@ export class SimulatedRedis {
   isUp = true;
   /** How long each way takes beyond the usual, at most. */
   slowMs = 0;
+  /** A server whose commands are answered late, by this at most. Messages of other servers reach it in time. */
+  late: { nodeId: string; ms: number } | undefined;
 
   constructor(world: World) {
     this.#world = world;
@@ -294,7 +296,12 @@ class Client extends EventEmitter {
       (random.chance(0.02) ? random.between(5, 200) : random.between(0.2, 2)) +
       random.between(0, this.#redis.slowMs);
     const up = new Pipe({ world: this.#world, receiver: this.#world.itself, isSilent, latency });
-    const down = new Pipe({ world: this.#world, receiver: this.owner, isSilent, latency });
+    const answersIn = () => {
+      const { late } = this.#redis;
+      const isLate = late?.nodeId === this.owner.name && this.#session?.channels.size === 0;
+      return latency() + (isLate ? random.between(0, late.ms) : 0);
+    };
+    const down = new Pipe({ world: this.#world, receiver: this.owner, isSilent, latency: answersIn });
     this.#session = this.#redis.beginSession((channel, text) => {
       down.send(() => {
         this.emit('message', channel, text);

@@ -1,6 +1,6 @@
 import type { Scene } from '../auditor.ts';
 import { short } from '../ledger.ts';
-import { oneOf, type Parts, rowOf } from './drill.ts';
+import { oneOf, type Parts, rowOf, switchOn } from './drill.ts';
 import { asksEverybody } from './work.ts';
 
 /** A device is shown as offline soon, nobody finds it, and what it was sent meanwhile begins when it is back. */
@@ -117,12 +117,34 @@ export async function connectionBreaks(scene: Scene, { people, pass }: Parts): P
   const asking = random.pick(servers.filter(({ isListening }) => isListening));
   const query = people.ask(asking, agent.deviceId, { isProbe: true, name: 'slow' });
   await pass(1000);
-  const isOfRedis = random.chance(0.5);
-  if (isOfRedis && owner !== undefined) around.redis.setLink(owner.nodeId, 'cut');
-  else agent.connection?.reset();
+  const what = random.pick(['Redis', 'connection', 'device'] as const);
+  if (what === 'connection') agent.connection?.reset();
+  else if (what === 'device') agent.kill(true);
+  else if (owner !== undefined) around.redis.setLink(owner.nodeId, 'cut');
+  // Less than the time for which a device may be away before it counts as gone.
   await pass(1500);
   if (owner !== undefined) around.redis.setLink(owner.nodeId, 'up');
-  await pass(isOfRedis ? 6000 : 500);
+  await pass(what === 'Redis' ? 6000 : 500);
+  if (query.ends.length === 0) {
+    world.history.violated('queries-end', `${query.name} of ${short(agent.deviceId)} has not ended`);
+  }
+  if (what === 'device') await switchOn(agent, pass);
+}
+
+/** Rows are lost on the way between two servers, and Redis counts them as received: the answer is not complete. */
+export async function rowsAreLost(scene: Scene, { people, pass }: Parts): Promise<void> {
+  const { world, around, servers } = scene;
+  const random = world.random('drills');
+  const agent = oneOf(scene);
+  const asking = servers.find((server) => server.isListening && server !== agent?.connectedTo);
+  if (agent === undefined || asking === undefined) return;
+  const query = people.ask(asking, agent.deviceId, { isProbe: true, name: 'long' });
+  await pass(random.between(1000, 4000));
+  around.redis.setLink(asking.nodeId, 'silent');
+  await pass(random.between(1500, 3000));
+  around.redis.setLink(asking.nodeId, 'up');
+  // What is not true of the outcome, the facts see by themselves.
+  await pass(32_000);
   if (query.ends.length > 0) return;
   world.history.violated('queries-end', `${query.name} of ${short(agent.deviceId)} has not ended`);
 }

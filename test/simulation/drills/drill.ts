@@ -16,7 +16,8 @@ export const HOUR_MS = 3_600_000;
 /** In this time, every device sends a heartbeat. */
 export const HEARTBEAT_MS = 35_000;
 
-export const connected = ({ agents }: Scene): SimulatedAgent[] => agents.filter(({ isConnected }) => isConnected);
+export const connected = ({ agents }: Scene): SimulatedAgent[] =>
+  agents.filter(({ isConnected }) => isConnected);
 
 export function oneOf(scene: Scene): SimulatedAgent | undefined {
   const all = connected(scene);

@@ -102,3 +102,54 @@ export async function everythingRestarts(scene: Scene, { auditor, pass }: Parts)
   await pass(45_000);
   auditor.presence('after everything was restarted');
 }
+
+/** All servers lose their power, and one stays away: its devices are shown as offline by those that come back. */
+export async function allServersDie(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const { servers, around, world } = scene;
+  const random = world.random('drills');
+  const held = oneOf(scene);
+  const away = held?.connectedTo;
+  if (held === undefined || away === undefined) return;
+  held.isOn = false;
+  held.kill(false);
+  for (const server of servers) server.kill();
+  const losesData = random.chance(0.5);
+  if (random.chance(0.5)) around.redis.stop({ losesData });
+  await pass(random.between(1000, 12_000));
+  if (!around.redis.isUp) around.redis.start();
+  for (const server of servers) if (server !== away) server.start();
+  // While there was no server, devices try less and less often.
+  await pass(50_000);
+  auditor.presence('after all servers have died');
+  away.start();
+  await pass(15_000);
+  await switchOn(held, pass);
+}
+
+/**
+ * Devices of a server that has died are at one that cannot write that yet. The others take them for lost in the database,
+ * and nobody shows them as offline.
+ */
+export async function devicesMoveUnwritten(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const { servers, around, agents, world } = scene;
+  const random = world.random('drills');
+  const dead = random.pick(servers);
+  const other = random.pick(servers.filter((one) => one !== dead));
+  around.database.setWeather(other.nodeId, { isAway: true });
+  await pass(1000);
+  dead.kill();
+  await pass(3000);
+  const moved = agents
+    .filter(({ isConnected }) => isConnected)
+    .map((agent) => ({ agent, connection: agent.connection }));
+  await pass(random.between(3500, 6000));
+  auditor.dashboards(
+    'when devices had moved',
+    moved.filter(({ agent, connection }) => agent.connection === connection).map(({ agent }) => agent),
+  );
+  around.database.setWeather(other.nodeId, {});
+  await pass(8000);
+  auditor.presence('after devices have moved', { isEarly: true });
+  dead.start();
+  await pass(20_000);
+}

@@ -19,6 +19,7 @@ export async function serverLosesRedis(scene: Scene, { people, auditor, pass }: 
   around.redis.setLink(server.nodeId, 'up');
   await pass(12_000);
   auditor.presence('after a server was away from Redis', { isEarly: true });
+  auditor.owners('after a server was away from Redis', agent);
   await asksEverybody(scene, { people, auditor, pass });
   await pass(HEARTBEAT_MS);
   auditor.presence('some time after a server was away from Redis');
@@ -109,4 +110,58 @@ export async function databaseIsAway(scene: Scene, { people, auditor, pass }: Pa
     'results-arrive',
     `${short(row.id)} is ${row.status} some time after the database was away`,
   );
+}
+
+/** Connections to the database are dead without a sign. What a device was meanwhile is not taken for what it is now. */
+export async function databaseHangs(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const { world, servers, around } = scene;
+  const random = world.random('drills');
+  const agent = oneOf(scene);
+  if (agent === undefined) return;
+  const hangsMs = random.between(8000, 14_000);
+  for (const { nodeId } of servers) around.database.setWeather(nodeId, { hangsMs });
+  for (let times = random.whole(1, 3); times > 0; times--) {
+    agent.reconnect(random.between(1, 300));
+    await pass(random.between(600, 1200));
+  }
+  const isGone = random.chance(0.7);
+  if (isGone) {
+    agent.isOn = false;
+    agent.kill(true);
+  }
+  await pass(random.between(4000, 16_000));
+  for (const { nodeId } of servers) around.database.setWeather(nodeId, {});
+  await pass(hangsMs + 5000);
+  auditor.presence('after the database hung', { isEarly: true });
+  if (isGone) await switchOn(agent, pass);
+}
+
+/** A server that is back before the others could mark its devices as lost keeps them. */
+export async function serverIsLostForAMoment(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
+  const { world, servers, around, agents } = scene;
+  const random = world.random('drills');
+  const server = random.pick(servers);
+  const others = servers.filter((one) => one !== server);
+  around.redis.setLink(server.nodeId, 'cut');
+  for (const { nodeId } of others) around.database.setWeather(nodeId, { isAway: true });
+  await pass(random.between(4500, 7000));
+  around.redis.setLink(server.nodeId, 'up');
+  // It connects to Redis again, and with the next beat of each of the others they know.
+  await pass(6000);
+  const backAt = world.wallTime();
+  for (const { nodeId } of others) around.database.setWeather(nodeId, {});
+  for (let step = 0; step < 60; step++) {
+    await pass(200);
+    for (const { deviceId, isConnected, connectedTo } of agents) {
+      const row = around.presence.rows.get(deviceId);
+      if (!isConnected || connectedTo !== server || row?.reason !== 'node_lost') continue;
+      if (Date.parse(row.since) < backAt) continue;
+      world.history.violated(
+        'living-servers-are-not-lost',
+        `${short(deviceId)} is marked as lost although its server is back`,
+      );
+    }
+  }
+  auditor.presence('after a server was lost for a moment', { isEarly: true });
+  await asksEverybody(scene, { people, auditor, pass });
 }
