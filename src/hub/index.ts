@@ -121,6 +121,7 @@ export function createHub(options: HubOptions): Hub {
     bus,
     log,
     onWork: (deviceId) => dispatcher.wake(deviceId),
+    onTakenOver: (deviceId, nodeId) => lostDevices.takenOver(deviceId, nodeId),
   });
   const guard = new IdentityGuard({
     registry,

@@ -10,6 +10,8 @@ import type { DeviceStore } from '../ports.ts';
 const GRACE_MS = 1000;
 const RETRY_MS = 1000;
 const RETRY_MAX_MS = 10_000;
+/** What another node took over longer ago is written by that node. */
+const TAKEN_OVER_MAX = 10_000;
 
 interface Parts {
   store: DeviceStore;
@@ -25,6 +27,8 @@ interface Parts {
 export class LostDevices {
   readonly #parts: Parts;
   readonly #timers = new Set<Timer>();
+  /** By device, the node that has claimed it last after this one. */
+  readonly #takenOver = new Map<string, string>();
   #hasMarkedOrphans: boolean;
   #isClosed = false;
 
@@ -35,6 +39,17 @@ export class LostDevices {
       // The node was silent for long enough. Presence of its devices on this node is about to be written.
       this.#markAfter(GRACE_MS, nodeId);
     });
+  }
+
+  /**
+   * Another node has claimed a device of this one. If that node is lost before it has written so, the record still says
+   * that the device is connected here, and nobody else would correct it.
+   */
+  takenOver(deviceId: string, nodeId: string): void {
+    this.#takenOver.delete(deviceId);
+    this.#takenOver.set(deviceId, nodeId);
+    const [oldest] = this.#takenOver.keys();
+    if (this.#takenOver.size > TAKEN_OVER_MAX && oldest !== undefined) this.#takenOver.delete(oldest);
   }
 
   /** Marks devices of nodes that were lost while no node was running: once, as soon as the live nodes are known. */
@@ -59,13 +74,25 @@ export class LostDevices {
     const { nodes, log } = this.#parts;
     const timer = clock.setTimeout(() => {
       this.#timers.delete(timer);
-      if (nodes?.()?.has(nodeId) === true) return;
-      this.#mark({ of: nodeId }).catch((error: unknown) => {
+      const isBack = nodes?.()?.has(nodeId) === true;
+      this.#markLost(nodeId, isBack).catch((error: unknown) => {
         if (attempt === 1) log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked');
         if (!this.#isClosed) this.#markAfter(Math.min(attempt * RETRY_MS, RETRY_MAX_MS), nodeId, attempt + 1);
       });
     }, ms);
     this.#timers.add(timer);
+  }
+
+  async #markLost(nodeId: string, isBack: boolean): Promise<void> {
+    const { registry, bus } = this.#parts;
+    if (!isBack) await this.#mark({ of: nodeId });
+    // A node that is back may have started anew, and then it knows nothing of them.
+    const taken = [...this.#takenOver].flatMap(([deviceId, by]) => (by === nodeId ? [deviceId] : []));
+    const deviceIds = taken.filter((deviceId) => registry.get(deviceId) === undefined);
+    if (deviceIds.length > 0) await this.#mark({ of: bus.nodeId, deviceIds });
+    for (const deviceId of taken) {
+      if (this.#takenOver.get(deviceId) === nodeId) this.#takenOver.delete(deviceId);
+    }
   }
 
   async #mark(nodes: Parameters<DeviceStore['markLost']>[0]): Promise<void> {

@@ -194,10 +194,4 @@ export const OF_CLAIMS: readonly PlantedFault[] = [
     'else if (claim.epoch === epoch) this.#onTied(id);',
     'else if (claim.epoch === epoch) continue;',
   ),
-  fault(
-    'what has left while Redis was away is claimed again',
-    CLAIMS,
-    'if (own.get(id) === epoch) own.delete(id);',
-    'void own;',
-  ),
 ];

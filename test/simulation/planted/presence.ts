@@ -36,7 +36,13 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
   fault(
     'devices of a live server are marked as lost',
     LOST,
-    '      if (nodes?.()?.has(nodeId) === true) return;\n',
+    'if (!isBack) await this.#mark({ of: nodeId });',
+    'await this.#mark({ of: nodeId });',
+  ),
+  fault(
+    'what a server had taken over before it was lost, and had not written, stays as it was',
+    HUB,
+    '    onTakenOver: (deviceId, nodeId) => lostDevices.takenOver(deviceId, nodeId),\n',
     '',
   ),
   fault(

@@ -41,7 +41,10 @@ describe('marking the devices of a lost node', () => {
         },
       } as DeviceStore,
       feed: { changed: (...args: unknown[]) => void shown.push(args) } as unknown as ClusterFeed,
-      bus: { onNodeLost: (listener: typeof lose) => (lose = listener) } as unknown as NodeBus<HubMessage>,
+      bus: {
+        nodeId: 'north',
+        onNodeLost: (listener: typeof lose) => (lose = listener),
+      } as unknown as NodeBus<HubMessage>,
     });
   }
   beforeEach(() => {
@@ -97,6 +100,42 @@ describe('marking the devices of a lost node', () => {
     alive = new Set(['north', 'south']);
     await clock.tickAsync(60_000);
     expect([asked, clock.countTimers()]).to.deep.equal([[], 0]);
+  });
+
+  it('includes what it had taken over and not written yet, also if it is back', async () => {
+    lost.takenOver('device-1', 'south');
+    lost.takenOver('device-2', 'east');
+    lost.takenOver('device-3', 'south');
+    lost.takenOver('device-3', 'east');
+    lose('south');
+    await clock.tickAsync(1000);
+    const taken = { of: 'north', deviceIds: ['device-1'] };
+    expect(asked).to.deep.equal([{ of: 'south' }, taken]);
+    lose('south');
+    await clock.tickAsync(1000);
+    expect(asked).to.deep.equal([{ of: 'south' }, taken, { of: 'south' }]);
+    alive = new Set(['north', 'east']);
+    lose('east');
+    await clock.tickAsync(1000);
+    expect(asked.slice(3)).to.deep.equal([{ of: 'north', deviceIds: ['device-2', 'device-3'] }]);
+  });
+
+  it('leaves out what it had taken over and has come back here', async () => {
+    lost.takenOver('device-1', 'south');
+    connect(true);
+    lose('south');
+    await clock.tickAsync(1000);
+    expect(asked).to.deep.equal([{ of: 'south' }]);
+  });
+
+  it('is tried again for what it had taken over', async () => {
+    lost.takenOver('device-1', 'south');
+    failures = 1;
+    alive = new Set(['north', 'south']);
+    lose('south');
+    await clock.tickAsync(2000);
+    const taken = { of: 'north', deviceIds: ['device-1'] };
+    expect(asked).to.deep.equal([taken, taken]);
   });
 
   it('is tried again after longer and longer times up to ten seconds, and logged once', async () => {
