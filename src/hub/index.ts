@@ -121,7 +121,7 @@ export function createHub(options: HubOptions): Hub {
     bus,
     log,
     onWork: (deviceId) => dispatcher.wake(deviceId),
-    onTakenOver: (deviceId, nodeId) => lostDevices.takenOver(deviceId, nodeId),
+    onTakenOver: (deviceId, by) => lostDevices.takenOver(deviceId, by),
   });
   const guard = new IdentityGuard({
     registry,
@@ -234,6 +234,7 @@ export function createHub(options: HubOptions): Hub {
       ownFeed.resync();
     },
   });
+  bus.onNodeLost(() => eventHandlers.nodeLost());
   const lostDevices = new LostDevices({ store, registry, feed, bus, nodes: options.nodes, log });
 
   // Connections.

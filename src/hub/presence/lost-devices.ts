@@ -1,6 +1,7 @@
 import { clock, type Timer } from '../../clock.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
+import type { Owner } from '../cluster/directory.ts';
 import type { HubMessage } from '../cluster/messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
@@ -27,8 +28,8 @@ interface Parts {
 export class LostDevices {
   readonly #parts: Parts;
   readonly #timers = new Set<Timer>();
-  /** By device, the node that has claimed it last after this one. */
-  readonly #takenOver = new Map<string, string>();
+  /** By device, the claim of another node that followed the one of this node. */
+  readonly #takenOver = new Map<string, Owner>();
   #hasMarkedOrphans: boolean;
   #isClosed = false;
 
@@ -45,9 +46,9 @@ export class LostDevices {
    * Another node has claimed a device of this one. If that node is lost before it has written so, the record still says
    * that the device is connected here, and nobody else would correct it.
    */
-  takenOver(deviceId: string, nodeId: string): void {
+  takenOver(deviceId: string, by: Owner): void {
     this.#takenOver.delete(deviceId);
-    this.#takenOver.set(deviceId, nodeId);
+    this.#takenOver.set(deviceId, by);
     const [oldest] = this.#takenOver.keys();
     if (this.#takenOver.size > TAKEN_OVER_MAX && oldest !== undefined) this.#takenOver.delete(oldest);
   }
@@ -87,11 +88,11 @@ export class LostDevices {
     const { registry, bus } = this.#parts;
     if (!isBack) await this.#mark({ of: nodeId });
     // A node that is back may have started anew, and then it knows nothing of them.
-    const taken = [...this.#takenOver].flatMap(([deviceId, by]) => (by === nodeId ? [deviceId] : []));
-    const deviceIds = taken.filter((deviceId) => registry.get(deviceId) === undefined);
+    const taken = [...this.#takenOver].filter(([, by]) => by.nodeId === nodeId);
+    const deviceIds = taken.map(([deviceId]) => deviceId).filter((id) => registry.get(id) === undefined);
     if (deviceIds.length > 0) await this.#mark({ of: bus.nodeId, deviceIds });
-    for (const deviceId of taken) {
-      if (this.#takenOver.get(deviceId) === nodeId) this.#takenOver.delete(deviceId);
+    for (const [deviceId, by] of taken) {
+      if (this.#takenOver.get(deviceId) === by) this.#takenOver.delete(deviceId);
     }
   }
 
@@ -102,7 +103,11 @@ export class LostDevices {
       // The device has reconnected here, which is not written yet.
       if (actor?.countsAsConnected === true) actor.republish();
       // The node that has it now must say so, whether or not it shows the device.
-      else feed.changed(deviceId, { presence }, { epoch, isForAll: true });
+      else {
+        // Dashboards know the newer claim that was not written.
+        const shown = Math.max(epoch, this.#takenOver.get(deviceId)?.epoch ?? 0);
+        feed.changed(deviceId, { presence }, { epoch: shown, isForAll: true });
+      }
     }
   }
 }

@@ -2,7 +2,7 @@ import type { SimulatedAgent } from '../agent.ts';
 import type { Scene } from '../auditor.ts';
 import type { QueryRecord } from '../facts.ts';
 import { short } from '../ledger.ts';
-import { connected, HOUR_MS, oneOf, type Parts, switchOn } from './drill.ts';
+import { connected, HOUR_MS, oneOf, type Parts, switchOn, whereItComes } from './drill.ts';
 import { asksEverybody } from './work.ts';
 
 /** Claims of a server whose clock is behind, and which could not ask Redis, count in the end. */
@@ -116,9 +116,4 @@ export async function deviceIsSentAway(scene: Scene, { auditor, pass }: Parts): 
   auditor.owners('after a device was sent away', agent);
   await pass(500);
   await switchOn(agent, pass);
-}
-
-async function whereItComes(agent: SimulatedAgent, pass: Parts['pass']) {
-  for (let steps = 0; steps < 300 && agent.connectedTo === undefined; steps++) await pass(10);
-  return agent.connectedTo;
 }

@@ -32,3 +32,9 @@ export async function switchOn(agent: SimulatedAgent, pass: Parts['pass']): Prom
   if (!agent.process.isAlive) agent.start();
   await pass(8000);
 }
+
+/** The server that a device is connected to, as soon as it is. */
+export async function whereItComes(agent: SimulatedAgent, pass: Parts['pass']) {
+  for (let steps = 0; steps < 300 && agent.connectedTo === undefined; steps++) await pass(10);
+  return agent.connectedTo;
+}

@@ -1,5 +1,5 @@
 import type { Scene } from '../auditor.ts';
-import { HOUR_MS, oneOf, type Parts, switchOn } from './drill.ts';
+import { HOUR_MS, oneOf, type Parts, switchOn, whereItComes } from './drill.ts';
 
 /** Queries through it and to its devices end soon, and its devices are shown where they are. */
 export async function serverDies(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
@@ -152,4 +152,27 @@ export async function devicesMoveUnwritten(scene: Scene, { auditor, pass }: Part
   auditor.presence('after devices have moved', { isEarly: true });
   dead.start();
   await pass(20_000);
+}
+
+/** A device comes to a server that dies before it has written that, and is gone as well: nobody shows it as online. */
+export async function serverDiesAtOnce(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const random = scene.world.random('drills');
+  const agent = oneOf(scene);
+  if (agent === undefined) return;
+  const isFresh = random.chance(0.5);
+  if (isFresh) {
+    agent.kill(true);
+    await pass(10_000);
+    agent.start();
+  } else agent.reconnect(1);
+  const server = await whereItComes(agent, pass);
+  await pass(random.between(0, 600));
+  agent.isOn = false;
+  agent.kill(false);
+  server?.kill();
+  await pass(random.between(200, 8000));
+  server?.start();
+  await pass(40_000);
+  auditor.presence('after a server has died at once');
+  await switchOn(agent, pass);
 }

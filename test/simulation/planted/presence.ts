@@ -42,7 +42,7 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
   fault(
     'what a server had taken over before it was lost, and had not written, stays as it was',
     HUB,
-    '    onTakenOver: (deviceId, nodeId) => lostDevices.takenOver(deviceId, nodeId),\n',
+    '    onTakenOver: (deviceId, by) => lostDevices.takenOver(deviceId, by),\n',
     '',
   ),
   fault(
@@ -118,6 +118,12 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
     FEED,
     '      this.#others?.send(\n        recipients,',
     '      void ((..._some: unknown[]) => {})(\n        recipients,',
+  ),
+  fault(
+    'device lists are not read again after a server was lost',
+    HUB,
+    '  bus.onNodeLost(() => eventHandlers.nodeLost());\n',
+    '',
   ),
   fault(
     'the others do not hear that they may have missed changes',

@@ -103,14 +103,18 @@ describe('marking the devices of a lost node', () => {
   });
 
   it('includes what it had taken over and not written yet, also if it is back', async () => {
-    lost.takenOver('device-1', 'south');
-    lost.takenOver('device-2', 'east');
-    lost.takenOver('device-3', 'south');
-    lost.takenOver('device-3', 'east');
+    lost.takenOver('device-1', { nodeId: 'south', epoch: 9 });
+    lost.takenOver('device-2', { nodeId: 'east', epoch: 9 });
+    lost.takenOver('device-3', { nodeId: 'south', epoch: 9 });
+    lost.takenOver('device-3', { nodeId: 'east', epoch: 9 });
+    marked = ['device-1'];
     lose('south');
     await clock.tickAsync(1000);
     const taken = { of: 'north', deviceIds: ['device-1'] };
     expect(asked).to.deep.equal([{ of: 'south' }, taken]);
+    // Under the claim that was not written: dashboards have seen it.
+    expect(shown.at(-1)).to.deep.equal(['device-1', { presence: PRESENCE }, { epoch: 9, isForAll: true }]);
+    marked = [];
     lose('south');
     await clock.tickAsync(1000);
     expect(asked).to.deep.equal([{ of: 'south' }, taken, { of: 'south' }]);
@@ -121,7 +125,7 @@ describe('marking the devices of a lost node', () => {
   });
 
   it('leaves out what it had taken over and has come back here', async () => {
-    lost.takenOver('device-1', 'south');
+    lost.takenOver('device-1', { nodeId: 'south', epoch: 9 });
     connect(true);
     lose('south');
     await clock.tickAsync(1000);
@@ -129,7 +133,7 @@ describe('marking the devices of a lost node', () => {
   });
 
   it('is tried again for what it had taken over', async () => {
-    lost.takenOver('device-1', 'south');
+    lost.takenOver('device-1', { nodeId: 'south', epoch: 9 });
     failures = 1;
     alive = new Set(['north', 'south']);
     lose('south');
