@@ -53,9 +53,11 @@ export async function claimsAreNotAnswered(scene: Scene, { people, auditor, pass
  * device meanwhile is answered.
  */
 export async function claimsOverlap(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
-  const { world, servers, around } = scene;
+  const { world, servers, around, facts } = scene;
   const random = world.random('drills');
   const late = random.pick(servers);
+  // A claim that is late on its way to Redis as well is the newer one, and the device hears that it has to wait.
+  facts.isFlapping = true;
   around.redis.late = { nodeId: late.nodeId, ms: 450 };
   const asked: { agent: SimulatedAgent; query: QueryRecord }[] = [];
   for (const agent of connected(scene)) {
@@ -73,11 +75,13 @@ export async function claimsOverlap(scene: Scene, { people, auditor, pass }: Par
   }
   await pass(3000);
   around.redis.late = undefined;
+  facts.isFlapping = false;
   for (const { agent, query } of asked) {
     if (query.ends.length > 0 || !agent.isConnected) continue;
     const text = `${query.name} of ${short(agent.deviceId)}, which had just come, is not answered`;
     world.history.violated('queries-arrive', text);
   }
+  if (scene.agents.some(({ isOn, isConnected }) => isOn && !isConnected)) await pass(90_000);
   await asksEverybody(scene, { people, auditor, pass });
 }
 
