@@ -7,12 +7,14 @@ import { asksEverybody } from './work.ts';
 
 /** Claims of a server whose clock is behind, and which could not ask Redis, count in the end. */
 export async function deviceComesWithoutRedis(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
-  const { world, servers, around } = scene;
+  const { world, servers, around, facts } = scene;
   const random = world.random('drills');
   const agent = oneOf(scene);
   if (agent === undefined) return;
   agent.kill(true);
   await pass(9000);
+  // Until they are made again, such claims may have too low an epoch.
+  facts.isHealed = false;
   for (const { process } of servers) process.clockAhead = -HOUR_MS;
   around.redis.stop({ losesData: random.chance(0.5) });
   await pass(1500);
@@ -22,6 +24,7 @@ export async function deviceComesWithoutRedis(scene: Scene, { people, auditor, p
   await pass(random.between(0, 3000));
   for (const { process } of servers) process.clockAhead = 0;
   await pass(18_000);
+  facts.isHealed = true;
   auditor.presence('after a device has come without Redis', { isEarly: true });
   await asksEverybody(scene, { people, auditor, pass });
 }
