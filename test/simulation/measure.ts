@@ -35,7 +35,7 @@ async function measure(fault: PlantedFault, file: string): Promise<Found> {
   const output = await new Promise<string>((resolve) => {
     execFile(
       process.execPath,
-      [file, '--seeds', values.seeds],
+      [file, '--threads', '1', '--seeds', values.seeds],
       { maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => resolve(error === null ? stdout : `${stdout}\n${stderr}`),
     );
