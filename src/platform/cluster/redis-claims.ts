@@ -35,7 +35,8 @@ const RELEASE = `
   return 0`;
 
 // Claims again what was claimed while Redis was away: ids and epochs in turn, after the node. Returns what was stored
-// instead, be it newer or older, with its place among the ids.
+// instead, be it newer or older, with its place among the ids. An equal claim stays: the one that is made in its place
+// then returns its node, which has to hear of that.
 const RECLAIM = `
   local ids = {}
   for at = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
@@ -51,7 +52,7 @@ const RECLAIM = `
         others[#others + 1] = at - 1
         others[#others + 1] = claim
       end
-      if not claim or (tonumber(string.match(claim, '^%d+')) or 0) <= tonumber(epoch) then
+      if not claim or (tonumber(string.match(claim, '^%d+')) or 0) < tonumber(epoch) then
         writes[#writes + 1] = id
         writes[#writes + 1] = own
       end

@@ -125,3 +125,38 @@ export async function deviceIsSentAway(scene: Scene, { auditor, pass }: Parts): 
   await pass(500);
   await switchOn(agent, pass);
 }
+
+/**
+ * Two servers claim a device while Redis is away, both under the same epoch, because the greatest one is of a time when
+ * clocks were ahead. One of them has it in the end.
+ */
+export async function claimsAreEqual(scene: Scene, { people, auditor, pass }: Parts): Promise<void> {
+  const { world, servers, around, facts } = scene;
+  const agent = oneOf(scene);
+  if (agent === undefined) return;
+  // Which of two equal claims is the newer one nobody knows.
+  facts.isHealed = false;
+  for (const { process } of servers) process.clockAhead = 24 * HOUR_MS;
+  agent.reconnect(1);
+  await pass(4000);
+  for (const { process } of servers) process.clockAhead = 0;
+  around.redis.stop({ losesData: true });
+  await pass(1500);
+  around.redis.start();
+  await pass(15_000);
+  around.redis.stop({ losesData: world.random('drills').chance(0.5) });
+  await pass(1500);
+  agent.connection?.silence();
+  agent.reconnect(1);
+  await pass(2000);
+  agent.connection?.silence();
+  agent.reconnect(1);
+  await pass(2000);
+  around.redis.start();
+  await pass(12_000);
+  facts.isHealed = true;
+  // One that was told to leave because of the other claim comes back after a minute.
+  if (!agent.isConnected) await pass(90_000);
+  auditor.presence('after claims were equal', { isEarly: true });
+  await asksEverybody(scene, { people, auditor, pass });
+}

@@ -148,3 +148,28 @@ export async function rowsAreLost(scene: Scene, { people, pass }: Parts): Promis
   if (query.ends.length > 0) return;
   world.history.violated('queries-end', `${query.name} of ${short(agent.deviceId)} has not ended`);
 }
+
+/** People begin to look just when a device leaves or comes, while that is neither written nor was it sent to their server. */
+export async function dashboardsAreOpened(scene: Scene, { auditor, pass }: Parts): Promise<void> {
+  const { world, servers, around } = scene;
+  const random = world.random('drills');
+  const agent = oneOf(scene);
+  if (agent === undefined || around.hasDashboards) return;
+  agent.isOn = false;
+  agent.kill(true);
+  // So long it may be away before it counts as gone, and then the writers take up to a second.
+  await pass(random.between(4900, 5900));
+  if (random.chance(0.3)) {
+    agent.isOn = true;
+    agent.start();
+    await pass(random.between(0, 3000));
+  }
+  for (const server of servers) {
+    world.after(0, server.process, () => server.openDashboard());
+    await pass(random.between(1, 100));
+  }
+  await pass(5000);
+  auditor.dashboards('after people have begun to look', [agent]);
+  for (const server of servers) server.closeDashboard();
+  await switchOn(agent, pass);
+}

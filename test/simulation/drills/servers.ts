@@ -62,7 +62,10 @@ export async function serverIsBackAtOnce(scene: Scene, { auditor, pass }: Parts)
   server.kill();
   await pass(random.between(100, 1500));
   server.start();
-  await pass(80_000);
+  for (let steps = 0; steps < 100 && !server.isListening; steps++) await pass(100);
+  await pass(1000);
+  auditor.dashboards('as soon as a server was back', [held]);
+  await pass(75_000);
   auditor.presence('after a server was back at once');
   await switchOn(held, pass);
 }

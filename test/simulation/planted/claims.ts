@@ -141,7 +141,7 @@ export const OF_CLAIMS: readonly PlantedFault[] = [
   fault(
     'an announced claim replaces a newer one',
     CLAIMS,
-    "if not claim or (tonumber(string.match(claim, '^%d+')) or 0) <= tonumber(epoch) then",
+    "if not claim or (tonumber(string.match(claim, '^%d+')) or 0) < tonumber(epoch) then",
     'if 1 then',
   ),
   fault('claims are not announced when Redis is back', JOIN, '      directory.announce();\n', ''),
@@ -187,6 +187,12 @@ export const OF_CLAIMS: readonly PlantedFault[] = [
     CLAIMS,
     'return Math.max(this.#lastEpoch + 1, clock.now());',
     'return 1;',
+  ),
+  fault(
+    'an announced claim replaces an equal one, whose server does not hear of it',
+    CLAIMS,
+    'or 0) < tonumber(epoch) then',
+    'or 0) <= tonumber(epoch) then',
   ),
   fault(
     'equal claims of two servers are not made again',

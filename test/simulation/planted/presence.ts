@@ -132,12 +132,6 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
     'dispatcher.wake(deviceId);',
   ),
   fault(
-    'what the database says replaces what the server knows',
-    HUB,
-    'withLivePresence(device, registry, reporting);',
-    'device;',
-  ),
-  fault(
     'a server that begins to show devices is not sent what has just changed',
     FEED,
     "others?.interest.onWidened('devices', (nodeId, isNew) => this.#sendMissed(nodeId, isNew));",
