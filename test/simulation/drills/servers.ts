@@ -25,7 +25,16 @@ export async function serverDies(scene: Scene, { people, auditor, pass }: Parts)
   const isAway = random.chance(0.4);
   if (isAway) for (const { nodeId } of servers) around.database.setWeather(nodeId, { isAway: true });
   server.kill(isHeard);
-  await pass(8000);
+  // Redis says that nobody listens, so there is nothing to wait for.
+  const atOnce = isHeard ? ask() : undefined;
+  await pass(1000);
+  if (atOnce !== undefined && atOnce.ends.length === 0) {
+    world.history.violated(
+      'dead-servers-end-queries',
+      `${atOnce.name} waits although nobody listens for ${server.nodeId}`,
+    );
+  }
+  await pass(7000);
   for (const { nodeId } of servers) around.database.setWeather(nodeId, {});
   if (query !== undefined && query.ends.length === 0) {
     world.history.violated(

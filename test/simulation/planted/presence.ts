@@ -1,15 +1,4 @@
-import {
-  ACTOR,
-  CONNECTIONS,
-  fault,
-  FEED,
-  HANDLERS,
-  HUB,
-  LOST,
-  SWEEP,
-  WRITER,
-  type PlantedFault,
-} from './fault.ts';
+import { ACTOR, fault, FEED, HANDLERS, HUB, LOST, SWEEP, WRITER, type PlantedFault } from './fault.ts';
 
 /** Faults of presence and of what dashboards show of it. */
 export const OF_PRESENCE: readonly PlantedFault[] = [
@@ -92,12 +81,6 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
     SWEEP,
     'actor.isConnected) actor.heartbeatMissed();',
     'actor.isConnected) actor.republish();',
-  ),
-  fault(
-    'a device that was marked as lost after its server was back is not reported again',
-    CONNECTIONS,
-    '          registry.get(deviceId)?.republish();\n          continue;',
-    '          continue;',
   ),
   // Dashboards.
   {
