@@ -121,7 +121,7 @@ export function createHub(options: HubOptions): Hub {
     bus,
     log,
     onWork: (deviceId) => dispatcher.wake(deviceId),
-    onTakenOver: (deviceId, by) => lostDevices.takenOver(deviceId, by),
+    onTakenOver: (deviceId, epoch) => lostDevices.takenOver(deviceId, epoch),
   });
   const guard = new IdentityGuard({
     registry,

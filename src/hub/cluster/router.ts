@@ -255,7 +255,7 @@ export class Router {
   readonly #nodeId: string;
   readonly #log: Logger;
   readonly #onWork: (deviceId: string) => void;
-  readonly #onTakenOver: (deviceId: string, by: Owner) => void;
+  readonly #onTakenOver: (deviceId: string, epoch: number) => void;
   readonly #remote: RemoteQueries;
   readonly #responder: QueryResponder;
   readonly #owners: OwnerNotifier;
@@ -269,7 +269,7 @@ export class Router {
     /** There is new work for a device of this node. */
     onWork: (deviceId: string) => void;
     /** Another node has claimed a device that this one had. */
-    onTakenOver?: (deviceId: string, by: Owner) => void;
+    onTakenOver?: (deviceId: string, epoch: number) => void;
   }) {
     this.#registry = parts.registry;
     this.#directory = parts.directory;
@@ -391,7 +391,7 @@ export class Router {
         this.#registry.get(message.deviceId)?.controlTerminal(message.control);
         return;
       case 'superseded':
-        this.#onTakenOver(message.deviceId, { nodeId: from, epoch: message.epoch });
+        this.#onTakenOver(message.deviceId, message.epoch);
         this.#registry.get(message.deviceId)?.superseded(message.epoch);
         return;
       default:

@@ -1,7 +1,6 @@
 import { clock, type Timer } from '../../clock.ts';
 import type { NodeBus } from '../../platform/cluster/node-bus.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { Owner } from '../cluster/directory.ts';
 import type { HubMessage } from '../cluster/messages.ts';
 import type { ActorRegistry } from '../device/actor-registry.ts';
 import type { ClusterFeed } from '../feed/cluster-feed.ts';
@@ -11,7 +10,9 @@ import type { DeviceStore } from '../ports.ts';
 const GRACE_MS = 1000;
 const RETRY_MS = 1000;
 const RETRY_MAX_MS = 10_000;
-/** What another node took over longer ago is written by that node. */
+/** How long another node has to write that a device is connected there, and how often that is looked into. */
+const WRITTEN_AFTER_MS = 5000;
+const LOOK_EVERY_MS = 10_000;
 const TAKEN_OVER_MAX = 10_000;
 
 interface Parts {
@@ -28,8 +29,9 @@ interface Parts {
 export class LostDevices {
   readonly #parts: Parts;
   readonly #timers = new Set<Timer>();
-  /** By device, the claim of another node that followed the one of this node. */
-  readonly #takenOver = new Map<string, Owner>();
+  /** By device, a claim of another node that followed the one of this node, and when. */
+  readonly #takenOver = new Map<string, { epoch: number; at: number }>();
+  #looking: Timer | undefined;
   #hasMarkedOrphans: boolean;
   #isClosed = false;
 
@@ -43,14 +45,15 @@ export class LostDevices {
   }
 
   /**
-   * Another node has claimed a device of this one. If that node is lost before it has written so, the record still says
+   * Another node has claimed a device of this one. If that node dies before it has written so, the record goes on saying
    * that the device is connected here, and nobody else would correct it.
    */
-  takenOver(deviceId: string, by: Owner): void {
+  takenOver(deviceId: string, epoch: number): void {
     this.#takenOver.delete(deviceId);
-    this.#takenOver.set(deviceId, by);
+    this.#takenOver.set(deviceId, { epoch, at: clock.monotonic() });
     const [oldest] = this.#takenOver.keys();
     if (this.#takenOver.size > TAKEN_OVER_MAX && oldest !== undefined) this.#takenOver.delete(oldest);
+    this.#lookLater();
   }
 
   /** Marks devices of nodes that were lost while no node was running: once, as soon as the live nodes are known. */
@@ -67,6 +70,7 @@ export class LostDevices {
 
   close(): void {
     this.#isClosed = true;
+    clock.clear(this.#looking);
     for (const timer of this.#timers) clock.clear(timer);
   }
 
@@ -75,8 +79,8 @@ export class LostDevices {
     const { nodes, log } = this.#parts;
     const timer = clock.setTimeout(() => {
       this.#timers.delete(timer);
-      const isBack = nodes?.()?.has(nodeId) === true;
-      this.#markLost(nodeId, isBack).catch((error: unknown) => {
+      if (nodes?.()?.has(nodeId) === true) return;
+      this.#mark({ of: nodeId }).catch((error: unknown) => {
         if (attempt === 1) log.error({ err: error, lostNodeId: nodeId }, 'hub.lost_devices_not_marked');
         if (!this.#isClosed) this.#markAfter(Math.min(attempt * RETRY_MS, RETRY_MAX_MS), nodeId, attempt + 1);
       });
@@ -84,15 +88,27 @@ export class LostDevices {
     this.#timers.add(timer);
   }
 
-  async #markLost(nodeId: string, isBack: boolean): Promise<void> {
+  #lookLater(): void {
+    if (this.#isClosed || this.#takenOver.size === 0) return;
+    this.#looking ??= clock
+      .setTimeout(() => {
+        this.#looking = undefined;
+        this.#markUnwritten()
+          .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'hub.taken_over_not_compared'))
+          .finally(() => this.#lookLater());
+      }, LOOK_EVERY_MS)
+      .unref();
+  }
+
+  /** A node that is alive and could not write corrects this as soon as it hears of it. */
+  async #markUnwritten(): Promise<void> {
     const { registry, bus } = this.#parts;
-    if (!isBack) await this.#mark({ of: nodeId });
-    // A node that is back may have started anew, and then it knows nothing of them.
-    const taken = [...this.#takenOver].filter(([, by]) => by.nodeId === nodeId);
+    const before = clock.monotonic() - WRITTEN_AFTER_MS;
+    const taken = [...this.#takenOver].filter(([, { at }]) => at <= before);
     const deviceIds = taken.map(([deviceId]) => deviceId).filter((id) => registry.get(id) === undefined);
     if (deviceIds.length > 0) await this.#mark({ of: bus.nodeId, deviceIds });
-    for (const [deviceId, by] of taken) {
-      if (this.#takenOver.get(deviceId) === by) this.#takenOver.delete(deviceId);
+    for (const [deviceId, claim] of taken) {
+      if (this.#takenOver.get(deviceId) === claim) this.#takenOver.delete(deviceId);
     }
   }
 

@@ -114,7 +114,10 @@ export class RedisClaims {
     onOutdated: (id: string, epoch: number) => void;
     /** Called if both nodes claimed the key while Redis was away, this one later, and the other does not know that. */
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
-    /** Called if both nodes claimed the key under the same epoch while Redis was away: it has to be claimed again. */
+    /**
+     * Called if both nodes claimed the key under the same epoch while Redis was away, or if Redis has carried out a claim
+     * of this node that it took for failed: the key has to be claimed again.
+     */
     onTied: (id: string) => void;
     log: Logger;
   }) {
@@ -288,8 +291,11 @@ export class RedisClaims {
       const { id, epoch } = those[Number(others[at])] ?? {};
       const claim = parse(String(others[at + 1]));
       if (id === undefined || epoch === undefined || claim === undefined) continue;
-      if (claim.nodeId === this.#nodeId || own.get(id) !== epoch) continue;
-      if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
+      if (own.get(id) !== epoch) continue;
+      if (claim.nodeId === this.#nodeId) {
+        // Redis has carried out a claim whose answer came too late. Nobody could release it.
+        if (claim.epoch > epoch) this.#onTied(id);
+      } else if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
       else if (claim.epoch === epoch) this.#onTied(id);
       else this.#onReplaced(claim.nodeId, id, epoch);
     }

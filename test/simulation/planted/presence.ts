@@ -25,13 +25,13 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
   fault(
     'devices of a live server are marked as lost',
     LOST,
-    'if (!isBack) await this.#mark({ of: nodeId });',
-    'await this.#mark({ of: nodeId });',
+    '      if (nodes?.()?.has(nodeId) === true) return;\n',
+    '',
   ),
   fault(
-    'what a server had taken over before it was lost, and had not written, stays as it was',
+    'what a server took over and died before it had written stays as it was',
     HUB,
-    '    onTakenOver: (deviceId, by) => lostDevices.takenOver(deviceId, by),\n',
+    '    onTakenOver: (deviceId, epoch) => lostDevices.takenOver(deviceId, epoch),\n',
     '',
   ),
   fault(

@@ -256,6 +256,13 @@ describe('claims on Redis', () => {
     expect((await claims.claim('device-4', 'north')).previous).to.deep.equal(tied);
   });
 
+  it('that Redis has carried out, but answered too late, are made again', async () => {
+    const { epoch } = await claims.claim('device-1', 'north');
+    held.set('device-1', `${epoch + 1}:north`);
+    await announced();
+    expect(calls).to.deep.equal([['tied', 'device-1']]);
+  });
+
   it('stand under names of their kind and bucket, which a cluster keeps together', async () => {
     const { epoch: claimed } = await claims.claim('device-1', 'north');
     await claims.find('device-1');
