@@ -204,8 +204,8 @@ export interface CommandClaim {
 /** A change in the state of a command, as its device reports it. */
 export type CommandEvent = { id: string; deviceId: string } & (
   | { kind: 'accepted' }
-  /** The device accepts no more work now, so the command waits again. */
-  | { kind: 'postponed' }
+  /** The device did not accept it this time, so the command waits again. */
+  | { kind: 'postponed'; attempt: number }
   | { kind: 'running'; progress?: Omit<CommandProgress, 'id' | 'seq'> }
   | { kind: 'finished'; end: CommandEnd }
 );

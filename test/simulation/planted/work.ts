@@ -71,13 +71,13 @@ export const OF_WORK: readonly PlantedFault[] = [
   fault(
     'receipts are not recorded',
     ACTOR,
-    'this.#urgently(() => this.#events.command(receiptEvent({ id, deviceId }, answer))),',
-    'this.#urgently(() => void [receiptEvent({ id, deviceId }, answer)]),',
+    'this.#urgently(() => this.#events.command(receiptEvent({ id, deviceId, attempt }, answer))),',
+    'this.#urgently(() => void [receiptEvent({ id, deviceId, attempt }, answer)]),',
   ),
   fault(
     'a busy device counts as one that has accepted',
     MESSAGES,
-    "  if (answer.error.code === AgentErrorCode.busy) return { kind: 'postponed', id, deviceId };\n",
+    "  if (answer.error.code === AgentErrorCode.busy) return { kind: 'postponed', id, deviceId, attempt };\n",
     "  if (answer.error.code === AgentErrorCode.busy) return { kind: 'accepted', id, deviceId };\n",
   ),
   fault(
