@@ -6,6 +6,7 @@ import { eventually } from '../../../support/eventually.ts';
 import { buildDevice, buildPerson, buildTenant, type EnrolledDevice } from '../../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../../support/fake-device.ts';
 import { type Answer, sharedTestApp, type TestApp } from '../../../support/test-app.ts';
+import { testClock } from '../../../support/test-clock.ts';
 import { asOwner } from '../../../support/test-postgres.ts';
 
 const SCRIPT = { language: 'bash', content: 'echo done', timeoutSeconds: 60 };
@@ -187,6 +188,12 @@ describe('commands', () => {
     });
     const { id } = (await order()).body;
     await agent.nextCommand();
+    await eventually(
+      () => read(id),
+      ({ transitions }) => transitions.length >= 3,
+    );
+    // The dispatcher looks again after some seconds.
+    await testClock.advance(5000);
     const frame = await agent.nextCommand();
     expect([frame.id, frame.attempt]).to.deep.equal([id, 2]);
     const accepted = await ended(id, 'accepted');
