@@ -95,12 +95,18 @@ export const NotificationSettings = z
   .meta({ id: 'NotificationSettings' });
 export type NotificationSettings = z.infer<typeof NotificationSettings>;
 
+export const ADDRESS_CODE = { digits: 8, hours: 24 };
+
 export const AddressCode = z.strictObject({
   code: z
     .string()
     .transform((code) => code.replaceAll(/[\s-]/g, ''))
-    .pipe(z.string().regex(/^\d{8}$/, 'must have eight digits'))
-    .describe('The code of the mail, which counts for 24 hours.'),
+    .pipe(
+      z
+        .string()
+        .regex(new RegExp(`^\\d{${ADDRESS_CODE.digits}}$`), `must have ${ADDRESS_CODE.digits} digits`),
+    )
+    .describe(`The code of the mail, which counts for ${ADDRESS_CODE.hours} hours.`),
 });
 export type AddressCode = z.infer<typeof AddressCode>;
 

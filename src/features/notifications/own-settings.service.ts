@@ -8,16 +8,14 @@ import type { Mail, Mailer } from '../../platform/mail.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { tokenHash } from '../../platform/secrets/tokens.ts';
 import { NotificationSettings } from './notification.model.ts';
-import type {
-  AddressCode,
-  NotificationSettings as Settings,
-  NotificationSettingsPatch,
+import {
+  ADDRESS_CODE,
+  type AddressCode,
+  type NotificationSettings as Settings,
+  type NotificationSettingsPatch,
 } from './notification.schema.ts';
 
 /** What a person wants to be told, and where. An address of their own choice counts once they have shown that they read it. */
-
-const CODE_HOURS = 24;
-const CODE_DIGITS = 8;
 
 export interface AddressCodeLimits {
   /** Mails that a person causes, and mails to one mailbox, which may be that of a stranger. */
@@ -88,7 +86,7 @@ export async function changeOwnSettings(
 /** Mails a further code; the one before it counts no more. */
 export async function mailAddressCode(ctx: Context, parts: OwnSettingsParts): Promise<Settings> {
   const settings = await readOwnSettings(ctx);
-  if (settings.address === null) throw NO_ADDRESS();
+  if (settings.address === null) throw noAddress();
   if (settings.addressVerified) throw new AppError('conflict', 'Your address is verified already.');
   await mailCode(ctx, settings.address, parts);
   return settings;
@@ -103,7 +101,7 @@ export async function verifyOwnAddress(
   const { userId } = ctx.caller;
   await guessesOf.take(userId);
   const stored = await NotificationSettings.query(ctx.tx).findById(userId).forUpdate();
-  if (stored === undefined || stored.address === null) throw NO_ADDRESS();
+  if (stored === undefined || stored.address === null) throw noAddress();
   const { address, addressCodeHash, addressCodeEndsAt } = stored;
   const isInTime = addressCodeEndsAt !== null && addressCodeEndsAt.getTime() > clock.now();
   if (addressCodeHash === null || !isInTime || !isSame(codeHash(userId, address, code), addressCodeHash)) {
@@ -116,7 +114,7 @@ export async function verifyOwnAddress(
   return { ...toSettings(stored), addressVerified: true };
 }
 
-const NO_ADDRESS = () => new AppError('conflict', 'You have named no address of your own.');
+const noAddress = () => new AppError('conflict', 'You have named no address of your own.');
 
 async function mailCode(
   { tx, caller: { userId } }: Context,
@@ -125,12 +123,12 @@ async function mailCode(
 ): Promise<void> {
   await mailsOf.take(userId);
   await mailsTo.take(addressKey(address));
-  const code = String(randomInt(10 ** CODE_DIGITS)).padStart(CODE_DIGITS, '0');
+  const code = String(randomInt(10 ** ADDRESS_CODE.digits)).padStart(ADDRESS_CODE.digits, '0');
   await NotificationSettings.query(tx)
     .findById(userId)
     .patch({
       addressCodeHash: codeHash(userId, address, code),
-      addressCodeEndsAt: new Date(clock.now() + CODE_HOURS * HOUR_MS),
+      addressCodeEndsAt: new Date(clock.now() + ADDRESS_CODE.hours * HOUR_MS),
     });
   await mailer.send(tx, codeMail(address, code));
 }
@@ -148,8 +146,8 @@ const codeMail = (to: string, code: string): Mail => ({
   subject: 'Your code for alerts of Muster',
   text: [
     'A user of Muster wants to be told about alerts at this address. If it was you, enter this code in your profile:',
-    `${code.slice(0, CODE_DIGITS / 2)} ${code.slice(CODE_DIGITS / 2)}`,
-    `It counts for ${CODE_HOURS} hours.`,
+    `${code.slice(0, ADDRESS_CODE.digits / 2)} ${code.slice(ADDRESS_CODE.digits / 2)}`,
+    `It counts for ${ADDRESS_CODE.hours} hours.`,
     'If it was not you, ignore this mail: without the code no alerts are sent here.',
   ].join('\n\n'),
 });

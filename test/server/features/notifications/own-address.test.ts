@@ -120,6 +120,6 @@ describe('an address for alerts of one’s own choice', () => {
     expect((await call('POST', '/address-code')).status).to.equal(409);
     expect((await verify('12345678')).status).to.equal(409);
     const { body } = await verify('1234');
-    expect(body.error).to.include('must have eight digits');
+    expect(body.error).to.include('must have 8 digits');
   });
 });
