@@ -9,7 +9,9 @@ begin
 end
 $$;
 revoke execute on function forget_figures_of_restored_device() from public;
+grant create on schema public to svc_system;
 alter function forget_figures_of_restored_device() owner to svc_system;
+revoke create on schema public from svc_system;
 create trigger devices_forget_figures_when_restored after update of condition on devices
   for each row when (old.condition = 'decommissioned' and new.condition <> 'decommissioned')
   execute function forget_figures_of_restored_device();
