@@ -180,8 +180,7 @@ export class SimulatedCommands {
       row.dueAt = dueIn(row);
       this.#become(row, 'accepted', row.reason);
     });
-    apply('postponed', ['dispatched'], (row, { attempt }) => {
-      if (row.attempt !== attempt) return;
+    apply('postponed', ['dispatched'], (row) => {
       row.epoch = null;
       this.#become(row, 'queued', 'device_busy');
     });

@@ -3,8 +3,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { bundleSimulation, linkPackages } from './bundle.ts';
-import { PLANTED } from './planted.ts';
-import type { PlantedFault } from './planted/fault.ts';
+import { PLANTED, type PlantedFault } from './planted.ts';
 
 /**
  * Plants one fault after another and counts the seeds until the simulation finds it.
@@ -35,7 +34,7 @@ async function measure(fault: PlantedFault, file: string): Promise<Found> {
   const output = await new Promise<string>((resolve) => {
     execFile(
       process.execPath,
-      [file, '--threads', '1', '--seeds', values.seeds],
+      [file, '--seeds', values.seeds],
       { maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => resolve(error === null ? stdout : `${stdout}\n${stderr}`),
     );

@@ -166,19 +166,15 @@ export async function openSecrets(
 
 export async function recordPostponed(
   tx: Tx,
-  events: readonly { id: string; deviceId: string; attempt: number }[],
+  events: readonly { id: string; deviceId: string }[],
 ): Promise<JobRow[]> {
   if (events.length === 0) return [];
   const { rows } = await tx.raw(
     `update commands c set status = 'queued', reason = 'device_busy', epoch = null
-    from unnest(?::uuid[], ?::uuid[], ?::integer[]) as e (id, device_id, attempt)
-    where c.id = e.id and c.device_id = e.device_id and c.status = 'dispatched' and c.attempt = e.attempt
+    from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
+    where c.id = e.id and c.device_id = e.device_id and c.status = 'dispatched'
     returning ${JOB_COLUMNS}`,
-    [
-      events.map(({ id }) => id),
-      events.map(({ deviceId }) => deviceId),
-      events.map(({ attempt }) => attempt),
-    ],
+    [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
   );
   return rows as JobRow[];
 }
