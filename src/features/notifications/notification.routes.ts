@@ -85,7 +85,9 @@ export const notificationRoutes = (parts: OwnSettingsParts): RouteGroup => ({
       body: AddressCode,
       response: NotificationSettings,
       errors: ['conflict', 'rate_limited'],
-      handler: ({ ctx, body }) => verifyOwnAddress(ctx, body, parts),
+      // Before the transaction, which would wait for the count.
+      prepare: ({ ctx }) => parts.addressCodeLimits.guessesOf.take(ctx.caller.userId),
+      handler: ({ ctx, body }) => verifyOwnAddress(ctx, body),
       audit: audited('user.notification_address.verify'),
     }),
   ],
