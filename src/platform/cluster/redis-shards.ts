@@ -14,6 +14,10 @@ import {
 
 /** The client learns of a changed cluster from the servers that it asks. A server that it asks nothing tells nothing. */
 const REFRESH_MS = 5000;
+/** Stands for a master that is lost: a command that is given to it fails. */
+const LOST_MASTER = new Redis({ lazyConnect: true });
+LOST_MASTER.disconnect();
+
 /** The time between two looks at a cluster in which a server is missing grows to 400 ms. */
 const SHORT_ATTEMPTS = 3;
 
@@ -68,6 +72,8 @@ export function openClient(place: RedisClusterNodes, options: OpeningOptions = {
     // answered as those of a Redis that is away: at once. MOVED and ASK were not carried out and are followed.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
+    // Otherwise the client gives what a lost master would answer to any server, and a replica answers what it has.
+    scaleReads: ([master]: readonly (Redis | undefined)[]) => master ?? LOST_MASTER,
     slotsRefreshTimeout: CONNECT_MS,
     slotsRefreshInterval: REFRESH_MS,
     // A certificate is for the name of a server, and not for its address.

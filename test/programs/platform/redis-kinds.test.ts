@@ -147,5 +147,32 @@ for (const { kind, startOrSkip } of REDIS_GROUPS) {
         SOON_MS,
       );
     });
+
+    it('fails what a lost master would answer, instead of taking the answer of a replica', async () => {
+      const connection = await connect(redis.url);
+      const keys = Array.from({ length: 100 }, (_, at) => `muster:{devices:${at}}:claims`);
+      const read = (key: string) =>
+        connection.client.hmget(key, 'id').then(
+          ([held]) => held,
+          () => 'failed',
+        );
+      for (const key of keys) {
+        await eventually(
+          () => connection.client.hset(key, 'id', 'held').catch(() => 'refused'),
+          (answer) => answer !== 'refused',
+          SOON_MS,
+        );
+      }
+      const ports = await redis.masters();
+      await Promise.all(ports.map((port) => redis.kill(port)));
+      await eventually(
+        () => connection.isWhole(),
+        (isWhole) => !isWhole,
+        SOON_MS,
+      );
+      const answers = new Set<string | null | undefined>();
+      for (const key of keys) answers.add(await read(key));
+      expect([...answers]).to.deep.equal(['failed']);
+    });
   });
 }
