@@ -57,6 +57,8 @@ const ADMISSION: AdmissionLimits = { perSecond: 500, burst: 200 };
 const ADMISSION_PER_ADDRESS: AddressLimits = { atOnce: 1000, failuresPerSecond: 10 };
 /** Within this time, all nodes have published their claims again. */
 const COMPARE_MS = 10_000;
+/** By then no change that an earlier run of this node has sent lies over what others read. */
+const AFTER_START_MS = 5000;
 /** How often the rate is adapted to the database. */
 const PACE_MS = 1000;
 /** A device counts as silent after so many heartbeats that did not come. */
@@ -121,6 +123,7 @@ export function createHub(options: HubOptions): Hub {
     bus,
     log,
     onWork: (deviceId) => dispatcher.wake(deviceId),
+    onTakenOver: (deviceId, epoch) => lostDevices.takenOver(deviceId, epoch),
   });
   const guard = new IdentityGuard({
     registry,
@@ -233,6 +236,7 @@ export function createHub(options: HubOptions): Hub {
       ownFeed.resync();
     },
   });
+  bus.onNodeLost(() => eventHandlers.nodeLost());
   const lostDevices = new LostDevices({ store, registry, feed, bus, nodes: options.nodes, log });
 
   // Connections.
@@ -451,6 +455,8 @@ export function createHub(options: HubOptions): Hub {
       for (const { deviceId, presence, epoch } of lost) {
         feed.changed(deviceId, { presence }, { epoch, isForAll: true });
       }
+      // What it had shown and not written is in no record, and nobody else may have noticed its end.
+      if (lost.length > 0) clock.setTimeout(() => announcements.missed(), AFTER_START_MS).unref();
       // If the clock was ahead when an earlier claim was stored, that claim must not be newer than those to come.
       directory.epochSeen(await store.greatestEpoch());
       await reports.start();

@@ -204,8 +204,8 @@ export interface CommandClaim {
 /** A change in the state of a command, as its device reports it. */
 export type CommandEvent = { id: string; deviceId: string } & (
   | { kind: 'accepted' }
-  /** The device accepts no more work now, so the command waits again. */
-  | { kind: 'postponed' }
+  /** The device did not accept it this time, so the command waits again. */
+  | { kind: 'postponed'; attempt: number }
   | { kind: 'running'; progress?: Omit<CommandProgress, 'id' | 'seq'> }
   | { kind: 'finished'; end: CommandEnd }
 );
@@ -273,11 +273,12 @@ export interface DeviceStore {
   /** Raises an alert for two programs that use one device. */
   recordConflict(conflict: IdentityConflict): Promise<void>;
   /**
-   * Marks devices as disconnected whose node is gone: the devices of one node, or of every node except those listed.
+   * Marks devices as disconnected whose node is gone: the devices of one node (all of them, or the given ones), or of
+   * every node except those listed.
    * Returns the devices that were marked, each with the epoch of its claim.
    */
   markLost(
-    nodes: { of: string } | { allBut: readonly string[] },
+    nodes: { of: string; deviceIds?: readonly string[] } | { allBut: readonly string[] },
   ): Promise<{ deviceId: string; presence: Presence; epoch: number }[]>;
   /** The greatest epoch under which presence was ever stored, or 0. */
   greatestEpoch(): Promise<number>;

@@ -22,6 +22,13 @@ const CONNECT_MS = 20_000;
 const FIRST_HEARTBEAT_MS = 200;
 const MISSED_HEARTBEATS = 2;
 
+/** Queries with these names take so long. */
+const TAKES_MS: ReadonlyMap<string, number> = new Map([
+  ['probe', 50],
+  ['slow', 1500],
+  ['long', 8000],
+]);
+
 /** A command in the journal of the agent, which survives its program. */
 interface Entry {
   frame: CommandFrame;
@@ -378,16 +385,11 @@ export class SimulatedAgent {
     this.#queries.set(frame.id, frame);
     const { name } = frame.payload as { name: string };
     const random = this.#random;
-    // Some devices are too slow. A probe is answered quickly.
-    const isProbe = name.startsWith('probe');
-    const takesMs = name.startsWith('slow')
-      ? 1500
-      : isProbe
-        ? 50
-        : random.chance(0.05)
-          ? random.between(20_000, 60_000)
-          : random.wait(300);
-    const frames = random.whole(0, 3);
+    const [kind = ''] = name.split(' ');
+    // Some devices are too slow.
+    const takesMs =
+      TAKES_MS.get(kind) ?? (random.chance(0.05) ? random.between(20_000, 60_000) : random.wait(300));
+    const frames = kind === 'long' ? 3 : random.whole(0, 3);
     for (let seq = 0; seq < frames; seq++) {
       this.#in((takesMs * (seq + 1)) / (frames + 1), () => {
         if (!this.#queries.has(frame.id)) return;
@@ -397,7 +399,7 @@ export class SimulatedAgent {
     }
     this.#in(takesMs, () => {
       if (!this.#queries.delete(frame.id)) return;
-      if (!isProbe && random.chance(0.03)) {
+      if (!TAKES_MS.has(kind) && random.chance(0.03)) {
         const error = { code: AgentErrorCode.logNotFound, message: 'There is no such log.' };
         return this.#sendQueryResult(frame, { status: 'failed', error });
       }

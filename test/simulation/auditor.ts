@@ -49,17 +49,8 @@ export class Auditor {
         const where = agent.connectedTo?.nodeId;
         this.#violated('presence-converges', `${when}: ${id} is at ${where} and stored at ${row?.nodeId}`);
       }
-      for (const { nodeId, dashboard, isListening } of servers) {
-        if (dashboard === undefined || !isListening || isEarly) continue;
-        const shown = dashboard.shown.get(agent.deviceId);
-        const right = agent.isConnected ? 'online' : 'offline';
-        if (shown === right) continue;
-        this.#violated(
-          'dashboards-converge',
-          `${when}: ${nodeId} shows ${id} as ${shown}, which is ${right}`,
-        );
-      }
     }
+    if (!isEarly) this.dashboards(when, agents);
     for (const server of servers) {
       const here = agents.filter(
         ({ isConnected, connectedTo }) => isConnected && connectedTo === server,
@@ -70,6 +61,20 @@ export class Auditor {
           'memory-is-empty',
           `${when}: ${server.nodeId} holds ${JSON.stringify(held)} devices, and ${here} are there`,
         );
+      }
+    }
+  }
+
+  /** What people see of these devices. */
+  dashboards(when: string, agents: readonly SimulatedAgent[]): void {
+    for (const { nodeId, dashboard, isListening } of this.#scene.servers) {
+      if (dashboard === undefined || !isListening) continue;
+      for (const { deviceId, isConnected } of agents) {
+        const shown = dashboard.shown.get(deviceId);
+        const right = isConnected ? 'online' : 'offline';
+        if (shown === right) continue;
+        const text = `${when}: ${nodeId} shows ${short(deviceId)} as ${shown}, which is ${right}`;
+        this.#violated('dashboards-converge', text);
       }
     }
   }

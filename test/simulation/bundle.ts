@@ -1,7 +1,7 @@
 import { readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import type { PlantedFault } from './planted.ts';
+import type { PlantedFault } from './planted/fault.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 

@@ -67,10 +67,10 @@ export class Connection {
   }
 
   refuse(refusal: Refusal): void {
-    this.server.isOpen = false;
+    this.#closeEnd(this.server);
     this.#toAgent.send(() => {
       if (!this.agent.isOpen) return;
-      this.agent.isOpen = false;
+      this.#closeEnd(this.agent);
       this.onRefused(refusal);
     });
   }
@@ -111,7 +111,7 @@ export class Connection {
   close(side: 'server' | 'agent'): void {
     const end = this[side];
     if (!end.isOpen) return;
-    end.isOpen = false;
+    this.#closeEnd(end);
     const [other, way] = side === 'server' ? [this.agent, this.#toAgent] : [this.server, this.#toServer];
     way.send(() => this.#heardEnd(other));
   }
@@ -144,9 +144,15 @@ export class Connection {
     this.#isSilent = false;
   }
 
+  /** It hears nothing any more, so that nothing waits for a silent way to it. */
+  #closeEnd(end: End): void {
+    end.isOpen = false;
+    (end === this.server ? this.#toServer : this.#toAgent).close();
+  }
+
   #heardEnd(end: End): void {
     if (!end.isOpen) return;
-    end.isOpen = false;
+    this.#closeEnd(end);
     // The other side may be the one that does not know yet.
     const [other, way] = end === this.server ? [this.agent, this.#toAgent] : [this.server, this.#toServer];
     if (other.isOpen) way.send(() => this.#heardEnd(other));

@@ -14,9 +14,11 @@ interface Weather {
   slowMs: number;
   /** The share of the statements whose connection is lost, before or after they took effect. */
   losesShare: number;
+  /** Set while connections are dead without a sign: each statement fails after this time, and has no effect. */
+  hangsMs: number;
 }
 
-const CALM: Weather = { isAway: false, slowMs: 0, losesShare: 0 };
+const CALM: Weather = { isAway: false, slowMs: 0, losesShare: 0, hangsMs: 0 };
 
 /**
  * Postgres as servers reach it: each statement is one transaction that takes effect at once, somewhere between its
@@ -37,7 +39,7 @@ export class SimulatedDatabase {
   /** @param work  what the statement does; what it throws is the answer */
   run<T>(owner: Process, work: () => T): Promise<T> {
     const random = this.#world.random('database');
-    const { isAway, slowMs, losesShare } = this.#weather.get(owner.name) ?? CALM;
+    const { isAway, slowMs, losesShare, hangsMs } = this.#weather.get(owner.name) ?? CALM;
     const lossAt = random.next();
     const latency = () => random.between(0.3, 3) + (slowMs === 0 ? 0 : random.wait(slowMs));
     const way = (receiver: Process) =>
@@ -46,6 +48,10 @@ export class SimulatedDatabase {
       const answer = way(owner);
       if (isAway) {
         answer.send(() => reject(systemError('ECONNREFUSED', 'connect ECONNREFUSED')));
+        return;
+      }
+      if (hangsMs > 0) {
+        this.#world.after(hangsMs, owner, () => reject(systemError('ETIMEDOUT', 'read ETIMEDOUT')));
         return;
       }
       const lost = () => reject(systemError('ECONNRESET', 'Connection terminated unexpectedly'));

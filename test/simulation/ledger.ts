@@ -180,7 +180,8 @@ export class SimulatedCommands {
       row.dueAt = dueIn(row);
       this.#become(row, 'accepted', row.reason);
     });
-    apply('postponed', ['dispatched'], (row) => {
+    apply('postponed', ['dispatched'], (row, { attempt }) => {
+      if (row.attempt !== attempt) return;
       row.epoch = null;
       this.#become(row, 'queued', 'device_busy');
     });

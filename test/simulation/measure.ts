@@ -3,7 +3,8 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { bundleSimulation, linkPackages } from './bundle.ts';
-import { PLANTED, type PlantedFault } from './planted.ts';
+import { PLANTED } from './planted.ts';
+import type { PlantedFault } from './planted/fault.ts';
 
 /**
  * Plants one fault after another and counts the seeds until the simulation finds it.
@@ -34,7 +35,7 @@ async function measure(fault: PlantedFault, file: string): Promise<Found> {
   const output = await new Promise<string>((resolve) => {
     execFile(
       process.execPath,
-      [file, '--seeds', values.seeds],
+      [file, '--threads', '1', '--seeds', values.seeds],
       { maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => resolve(error === null ? stdout : `${stdout}\n${stderr}`),
     );

@@ -45,9 +45,11 @@ export class SimulatedPresence {
   markLost(nodes: Parameters<DeviceStore['markLost']>[0]): Awaited<ReturnType<DeviceStore['markLost']>> {
     const now = this.#world.wallTime();
     const isLost = (row: PresenceRow) => {
-      if ('of' in nodes) return row.nodeId === nodes.of;
+      if ('of' in nodes) {
+        return row.nodeId === nodes.of && (nodes.deviceIds?.includes(row.deviceId) ?? true);
+      }
       if (nodes.allBut.length === 0) return true;
-      return !nodes.allBut.includes(row.nodeId) && Date.parse(row.since) < now - 10_000;
+      return !nodes.allBut.includes(row.nodeId) && Math.abs(Date.parse(row.since) - now) > 10_000;
     };
     const lost = [...this.rows.values()].filter((row) => row.state === 'connected' && isLost(row));
     return lost.map((row) => {

@@ -33,6 +33,8 @@ export class SimulatedRedis {
   isUp = true;
   /** How long each way takes beyond the usual, at most. */
   slowMs = 0;
+  /** A server whose commands are answered late, by this at most. Messages of other servers reach it in time. */
+  late: { nodeId: string; ms: number } | undefined;
 
   constructor(world: World) {
     this.#world = world;
@@ -213,6 +215,8 @@ function within<V>(all: Map<string, Map<string, V>>, key: string): Map<string, V
 }
 
 interface Owed {
+  sentAt: number;
+  isLate: boolean;
   resolve: (reply: Reply) => void;
   reject: (error: Error) => void;
 }
@@ -227,6 +231,7 @@ class Client extends EventEmitter {
   #up: Pipe | undefined;
   #down: Pipe | undefined;
   #owed = new Set<Owed>();
+  #isWatching = false;
 
   constructor(world: World, redis: SimulatedRedis, owner: Process) {
     super();
@@ -291,7 +296,12 @@ class Client extends EventEmitter {
       (random.chance(0.02) ? random.between(5, 200) : random.between(0.2, 2)) +
       random.between(0, this.#redis.slowMs);
     const up = new Pipe({ world: this.#world, receiver: this.#world.itself, isSilent, latency });
-    const down = new Pipe({ world: this.#world, receiver: this.owner, isSilent, latency });
+    const answersIn = () => {
+      const { late } = this.#redis;
+      const isLate = late?.nodeId === this.owner.name && this.#session?.channels.size === 0;
+      return latency() + (isLate ? random.between(0, late.ms) : 0);
+    };
+    const down = new Pipe({ world: this.#world, receiver: this.owner, isSilent, latency: answersIn });
     this.#session = this.#redis.beginSession((channel, text) => {
       down.send(() => {
         this.emit('message', channel, text);
@@ -310,22 +320,38 @@ class Client extends EventEmitter {
       return Promise.reject(new Error('Connection is closed.'));
     }
     return new Promise((resolve, reject) => {
-      const owed: Owed = { resolve, reject };
+      const owed: Owed = { sentAt: this.#world.now, isLate: false, resolve, reject };
       this.#owed.add(owed);
-      const late = this.#world.after(COMMAND_MS, this.owner, () => reject(new Error('Command timed out')));
-      const silent = this.#world.after(SILENCE_MS, this.owner, () => {
-        if (this.#owed.has(owed) && this.#session === session) this.#close();
-      });
+      if (!this.#isWatching) this.#watch();
       up.send(() => {
         if (session.isClosed) return;
         const reply = this.#redis.execute(session, command);
         down.send(() => {
           this.#owed.delete(owed);
-          late.isCancelled = true;
-          silent.isCancelled = true;
           resolve(reply);
         });
       });
+    });
+  }
+
+  /** One timer for all that is owed, which mostly finds nothing: one for each command would fill the queue of events. */
+  #watch(): void {
+    let dueAt = Infinity;
+    for (const { sentAt, isLate } of this.#owed) {
+      dueAt = Math.min(dueAt, sentAt + (isLate ? SILENCE_MS : COMMAND_MS));
+    }
+    this.#isWatching = this.#owed.size > 0;
+    if (!this.#isWatching) return;
+    this.#world.after(dueAt - this.#world.now, this.owner, () => {
+      for (const owed of this.#owed) {
+        const waitedMs = Math.round(this.#world.now - owed.sentAt);
+        if (waitedMs >= COMMAND_MS && !owed.isLate) {
+          owed.isLate = true;
+          owed.reject(new Error('Command timed out'));
+        }
+        if (waitedMs >= SILENCE_MS) this.#close();
+      }
+      this.#watch();
     });
   }
 

@@ -56,10 +56,6 @@ export class SimulatedServer {
     this.process.isAlive = false;
   }
 
-  get hasDashboard(): boolean {
-    return this.#around.hasDashboards;
-  }
-
   /** The server that holds a device, as this one finds it. */
   async ownerOf(deviceId: string): Promise<string | undefined> {
     return (await this.#cluster?.directory.find(deviceId))?.nodeId;
@@ -136,9 +132,18 @@ export class SimulatedServer {
     await hub.start();
     this.isListening = true;
     this.#world.history.note(nodeId, 'listens');
-    if (this.hasDashboard && this.#parts !== undefined) {
-      this.dashboard = new Dashboard(this.#world, process, this.#parts.dashboards);
-    }
+    if (this.#around.hasDashboards) this.openDashboard();
+  }
+
+  /** Somebody begins to look at this server, unless somebody does already. */
+  openDashboard(): void {
+    if (this.#parts === undefined || !this.isListening) return;
+    this.dashboard ??= new Dashboard(this.#world, this.process, this.#parts.dashboards);
+  }
+
+  closeDashboard(): void {
+    this.dashboard?.close();
+    this.dashboard = undefined;
   }
 
   /** kill -9. @param isHeard  whether the network says so to others, as it does unless the machine loses its power */

@@ -17,7 +17,7 @@ import { World } from './world.ts';
 const FAULTS_MS = 240_000;
 const HEALING_MS = 200_000;
 const LAST_MS = 150_000;
-const DRILLS = 4;
+const DRILLS = 6;
 
 export interface Outcome {
   seed: number;
@@ -37,10 +37,15 @@ interface Options {
   lines?: number;
   /** A part of the usual length of the faults, for a short run. Then there is one drill. */
   scale?: number;
+  /** The only drill, so that a new one is tried quickly. */
+  only?: string;
 }
 
 /** Runs the world of one seed. It ends at the first violation. */
-export async function simulate(seed: number, { lines = 400, scale = 1 }: Options = {}): Promise<Outcome> {
+export async function simulate(
+  seed: number,
+  { lines = 400, scale = 1, only }: Options = {},
+): Promise<Outcome> {
   const world = new World(seed, lines);
   const random = world.random('scene');
   const deviceIds = Array.from(
@@ -84,8 +89,8 @@ export async function simulate(seed: number, { lines = 400, scale = 1 }: Options
     auditor.presence('after the faults');
     auditor.deliveries('after the faults', 60_000);
     auditor.memory();
-    for (let count = 0; count < Math.ceil(DRILLS * scale) && !isOver(); count++) {
-      await drill(scene, { people, auditor, pass });
+    for (let count = 0; count < (scale < 1 ? 1 : DRILLS) && !isOver(); count++) {
+      await drill(scene, { people, auditor, pass }, only);
     }
     if (isOver()) return;
     for (const agent of agents) {

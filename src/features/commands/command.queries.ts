@@ -166,15 +166,19 @@ export async function openSecrets(
 
 export async function recordPostponed(
   tx: Tx,
-  events: readonly { id: string; deviceId: string }[],
+  events: readonly { id: string; deviceId: string; attempt: number }[],
 ): Promise<JobRow[]> {
   if (events.length === 0) return [];
   const { rows } = await tx.raw(
     `update commands c set status = 'queued', reason = 'device_busy', epoch = null
-    from unnest(?::uuid[], ?::uuid[]) as e (id, device_id)
-    where c.id = e.id and c.device_id = e.device_id and c.status = 'dispatched'
+    from unnest(?::uuid[], ?::uuid[], ?::integer[]) as e (id, device_id, attempt)
+    where c.id = e.id and c.device_id = e.device_id and c.status = 'dispatched' and c.attempt = e.attempt
     returning ${JOB_COLUMNS}`,
-    [events.map(({ id }) => id), events.map(({ deviceId }) => deviceId)],
+    [
+      events.map(({ id }) => id),
+      events.map(({ deviceId }) => deviceId),
+      events.map(({ attempt }) => attempt),
+    ],
   );
   return rows as JobRow[];
 }

@@ -237,8 +237,15 @@ const toStored = (row: SummaryRow) => ({ device: toSummary(row), epoch: row.epoc
 const pendingRefusal = (condition: string) => (condition === 'pending' ? AWAITS_APPROVAL : undefined);
 
 function heldBy(nodes: Parameters<DeviceStore['markLost']>[0]): [sql: string, values: unknown[]] {
-  if ('of' in nodes) return ['node_id = ?', [nodes.of]];
+  if ('of' in nodes) {
+    const { of, deviceIds } = nodes;
+    if (deviceIds === undefined) return ['node_id = ?', [of]];
+    return ['node_id = ? and device_id = any(?::uuid[])', [of, [...deviceIds]]];
+  }
   if (nodes.allBut.length === 0) return ['true', []];
-  // A node that has just started may not be known to this one yet.
-  return [`not node_id = any(?::text[]) and since < now() - interval '10 seconds'`, [[...nodes.allBut]]];
+  // A node that has just started may not be known to this one yet. A time to come is of a clock that was wrong.
+  return [
+    `not node_id = any(?::text[]) and since not between now() - interval '10 seconds' and now() + interval '10 seconds'`,
+    [[...nodes.allBut]],
+  ];
 }

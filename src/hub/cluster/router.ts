@@ -255,6 +255,7 @@ export class Router {
   readonly #nodeId: string;
   readonly #log: Logger;
   readonly #onWork: (deviceId: string) => void;
+  readonly #onTakenOver: (deviceId: string, epoch: number) => void;
   readonly #remote: RemoteQueries;
   readonly #responder: QueryResponder;
   readonly #owners: OwnerNotifier;
@@ -267,12 +268,15 @@ export class Router {
     log: Logger;
     /** There is new work for a device of this node. */
     onWork: (deviceId: string) => void;
+    /** Another node has claimed a device that this one had. */
+    onTakenOver?: (deviceId: string, epoch: number) => void;
   }) {
     this.#registry = parts.registry;
     this.#directory = parts.directory;
     this.#nodeId = parts.bus.nodeId;
     this.#log = parts.log;
     this.#onWork = parts.onWork;
+    this.#onTakenOver = parts.onTakenOver ?? (() => {});
     this.#remote = new RemoteQueries(parts.bus, parts.log);
     this.#responder = new QueryResponder(parts);
     this.#owners = new OwnerNotifier(parts);
@@ -387,6 +391,7 @@ export class Router {
         this.#registry.get(message.deviceId)?.controlTerminal(message.control);
         return;
       case 'superseded':
+        this.#onTakenOver(message.deviceId, message.epoch);
         this.#registry.get(message.deviceId)?.superseded(message.epoch);
         return;
       default:

@@ -95,11 +95,11 @@ export interface ActorLimits {
 /** What an agent reports about a command, as an event for the ledger. */
 
 export function receiptEvent(
-  { id, deviceId }: Pick<DispatchedCommand, 'id' | 'deviceId'>,
+  { id, deviceId, attempt }: Pick<DispatchedCommand, 'id' | 'deviceId' | 'attempt'>,
   answer: CommandReceipt,
 ): CommandEvent {
   if (answer.ok) return { kind: 'accepted', id, deviceId };
-  if (answer.error.code === AgentErrorCode.busy) return { kind: 'postponed', id, deviceId };
+  if (answer.error.code === AgentErrorCode.busy) return { kind: 'postponed', id, deviceId, attempt };
   return { kind: 'finished', id, deviceId, end: { status: 'failed', error: answer.error } };
 }
 

@@ -413,7 +413,7 @@ export class DeviceActor {
     const frame = { id, type, payload, epoch, deadline, attempt };
     // The callback must not keep the command in memory, because it may contain secrets.
     this.#link.sendCommand(secrets === undefined ? frame : { ...frame, secrets }, (answer) =>
-      this.#urgently(() => this.#events.command(receiptEvent({ id, deviceId }, answer))),
+      this.#urgently(() => this.#events.command(receiptEvent({ id, deviceId, attempt }, answer))),
     );
   }
 

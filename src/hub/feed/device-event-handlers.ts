@@ -88,6 +88,8 @@ function inParts(deviceIds: readonly string[]): string[][] {
 
 /** Nodes that come back together cause one resync. */
 const RESYNC_MS = 1000;
+/** By then the devices of a lost node are marked, and no change that it has sent lies over what is read. */
+const AFTER_LOSS_MS = 6000;
 
 interface Parts {
   events: Pick<ClusterEvents, 'subscribe'>;
@@ -104,6 +106,7 @@ interface Parts {
 export class DeviceEventHandlers {
   readonly #parts: Parts;
   #resyncTimer: Timer | undefined;
+  #afterLoss: Timer | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -122,8 +125,15 @@ export class DeviceEventHandlers {
     if (live !== undefined && live.size > 0) changedDevices.changed([deviceId]);
   }
 
+  /** What a node has shown last it may not have written: then only the records say what is true. */
+  nodeLost(): void {
+    clock.clear(this.#afterLoss);
+    this.#afterLoss = clock.setTimeout(() => this.#resyncSoon(), AFTER_LOSS_MS).unref();
+  }
+
   close(): void {
     clock.clear(this.#resyncTimer);
+    clock.clear(this.#afterLoss);
   }
 
   #feed(events: readonly FeedEvent[]): void {

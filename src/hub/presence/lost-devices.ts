@@ -10,6 +10,10 @@ import type { DeviceStore } from '../ports.ts';
 const GRACE_MS = 1000;
 const RETRY_MS = 1000;
 const RETRY_MAX_MS = 10_000;
+/** How long another node has to write that a device is connected there, and how often that is looked into. */
+const WRITTEN_AFTER_MS = 5000;
+const LOOK_EVERY_MS = 10_000;
+const TAKEN_OVER_MAX = 10_000;
 
 interface Parts {
   store: DeviceStore;
@@ -25,6 +29,9 @@ interface Parts {
 export class LostDevices {
   readonly #parts: Parts;
   readonly #timers = new Set<Timer>();
+  /** By device, a claim of another node that followed the one of this node, and when. */
+  readonly #takenOver = new Map<string, { epoch: number; at: number }>();
+  #looking: Timer | undefined;
   #hasMarkedOrphans: boolean;
   #isClosed = false;
 
@@ -35,6 +42,18 @@ export class LostDevices {
       // The node was silent for long enough. Presence of its devices on this node is about to be written.
       this.#markAfter(GRACE_MS, nodeId);
     });
+  }
+
+  /**
+   * Another node has claimed a device of this one. If that node dies before it has written so, the record goes on saying
+   * that the device is connected here, and nobody else would correct it.
+   */
+  takenOver(deviceId: string, epoch: number): void {
+    this.#takenOver.delete(deviceId);
+    this.#takenOver.set(deviceId, { epoch, at: clock.monotonic() });
+    const [oldest] = this.#takenOver.keys();
+    if (this.#takenOver.size > TAKEN_OVER_MAX && oldest !== undefined) this.#takenOver.delete(oldest);
+    this.#lookLater();
   }
 
   /** Marks devices of nodes that were lost while no node was running: once, as soon as the live nodes are known. */
@@ -51,6 +70,7 @@ export class LostDevices {
 
   close(): void {
     this.#isClosed = true;
+    clock.clear(this.#looking);
     for (const timer of this.#timers) clock.clear(timer);
   }
 
@@ -68,6 +88,30 @@ export class LostDevices {
     this.#timers.add(timer);
   }
 
+  #lookLater(): void {
+    if (this.#isClosed || this.#takenOver.size === 0) return;
+    this.#looking ??= clock
+      .setTimeout(() => {
+        this.#looking = undefined;
+        this.#markUnwritten()
+          .catch((error: unknown) => this.#parts.log.warn({ err: error }, 'hub.taken_over_not_compared'))
+          .finally(() => this.#lookLater());
+      }, LOOK_EVERY_MS)
+      .unref();
+  }
+
+  /** A node that is alive and could not write corrects this as soon as it hears of it. */
+  async #markUnwritten(): Promise<void> {
+    const { registry, bus } = this.#parts;
+    const before = clock.monotonic() - WRITTEN_AFTER_MS;
+    const taken = [...this.#takenOver].filter(([, { at }]) => at <= before);
+    const deviceIds = taken.map(([deviceId]) => deviceId).filter((id) => registry.get(id) === undefined);
+    if (deviceIds.length > 0) await this.#mark({ of: bus.nodeId, deviceIds });
+    for (const [deviceId, claim] of taken) {
+      if (this.#takenOver.get(deviceId) === claim) this.#takenOver.delete(deviceId);
+    }
+  }
+
   async #mark(nodes: Parameters<DeviceStore['markLost']>[0]): Promise<void> {
     const { store, registry, feed } = this.#parts;
     for (const { deviceId, presence, epoch } of await store.markLost(nodes)) {
@@ -75,7 +119,11 @@ export class LostDevices {
       // The device has reconnected here, which is not written yet.
       if (actor?.countsAsConnected === true) actor.republish();
       // The node that has it now must say so, whether or not it shows the device.
-      else feed.changed(deviceId, { presence }, { epoch, isForAll: true });
+      else {
+        // Dashboards know the newer claim that was not written.
+        const shown = Math.max(epoch, this.#takenOver.get(deviceId)?.epoch ?? 0);
+        feed.changed(deviceId, { presence }, { epoch: shown, isForAll: true });
+      }
     }
   }
 }

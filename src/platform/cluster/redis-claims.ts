@@ -35,7 +35,8 @@ const RELEASE = `
   return 0`;
 
 // Claims again what was claimed while Redis was away: ids and epochs in turn, after the node. Returns what was stored
-// instead, be it newer or older, with its place among the ids.
+// instead, be it newer or older, with its place among the ids. An equal claim stays: the one that is made in its place
+// then returns its node, which has to hear of that.
 const RECLAIM = `
   local ids = {}
   for at = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
@@ -51,7 +52,7 @@ const RECLAIM = `
         others[#others + 1] = at - 1
         others[#others + 1] = claim
       end
-      if not claim or (tonumber(string.match(claim, '^%d+')) or 0) <= tonumber(epoch) then
+      if not claim or (tonumber(string.match(claim, '^%d+')) or 0) < tonumber(epoch) then
         writes[#writes + 1] = id
         writes[#writes + 1] = own
       end
@@ -113,7 +114,10 @@ export class RedisClaims {
     onOutdated: (id: string, epoch: number) => void;
     /** Called if both nodes claimed the key while Redis was away, this one later, and the other does not know that. */
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
-    /** Called if both nodes claimed the key under the same epoch while Redis was away: it has to be claimed again. */
+    /**
+     * Called if both nodes claimed the key under the same epoch while Redis was away, or if Redis has carried out a claim
+     * of this node that it took for failed: the key has to be claimed again.
+     */
     onTied: (id: string) => void;
     log: Logger;
   }) {
@@ -287,8 +291,11 @@ export class RedisClaims {
       const { id, epoch } = those[Number(others[at])] ?? {};
       const claim = parse(String(others[at + 1]));
       if (id === undefined || epoch === undefined || claim === undefined) continue;
-      if (claim.nodeId === this.#nodeId || own.get(id) !== epoch) continue;
-      if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
+      if (own.get(id) !== epoch) continue;
+      if (claim.nodeId === this.#nodeId) {
+        // Redis has carried out a claim whose answer came too late. Nobody could release it.
+        if (claim.epoch > epoch) this.#onTied(id);
+      } else if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
       else if (claim.epoch === epoch) this.#onTied(id);
       else this.#onReplaced(claim.nodeId, id, epoch);
     }

@@ -180,13 +180,18 @@ for (const { kind, startOrSkip } of REDIS_KINDS) {
       expect([await held(), await held('device-2'), await held('device-3')]).to.deep.equal([
         `${NOW + 500}:south`,
         `${second}:north`,
-        `${third}:north`,
+        `${third}:south`,
       ]);
       expect(calls).to.have.deep.members([
         ['north', 'outdated', DEVICE, NOW + 500],
         ['north', 'replaced', 'south', 'device-2', second],
         ['north', 'tied', 'device-3'],
       ]);
+      // The node that made an equal claim hears of the one in its place.
+      expect((await north.claim('device-3', 'north')).previous).to.deep.equal({
+        nodeId: 'south',
+        epoch: third,
+      });
     });
 
     it('of one bucket are announced in one command, and one that is no claim stops none of the others', async () => {

@@ -65,7 +65,7 @@ describe('the guards of the command ledger', () => {
     (await take(...args)).dispatched.map(({ id }) => id);
   const record = (...events: CommandEvent[]) => ledger.record(events);
   const event = (kind: 'accepted' | 'postponed' | 'running', id: string, { deviceId } = device) =>
-    ({ kind, id, deviceId }) as CommandEvent;
+    ({ kind, id, deviceId, ...(kind === 'postponed' ? { attempt: 1 } : {}) }) as CommandEvent;
   const finished = (id: string, end: CommandEnd, { deviceId } = device): CommandEvent => ({
     kind: 'finished',
     id,
@@ -278,6 +278,16 @@ describe('the guards of the command ledger', () => {
       expect(changed).to.have.length(1);
       expect(await read(sent)).to.include({ status: 'queued', reason: 'device_busy', epoch: null });
       expect(await statusOf(accepted)).to.equal('accepted');
+    });
+
+    it('does not queue again what was sent once more since', async () => {
+      const sent = await queue();
+      await take(3);
+      await record(event('postponed', sent));
+      await take(3);
+      // The answer to the first record was lost, so it is tried again.
+      expect(await record(event('postponed', sent))).to.deep.equal([]);
+      expect(await statusOf(sent)).to.equal('dispatched');
     });
 
     it('changes the command that is named, and no other of the device', async () => {

@@ -231,6 +231,26 @@ describe('the guards of stored presence', () => {
     expect(await store.markLost({ of: node })).to.deep.equal([]);
   });
 
+  it('mark given devices of a node, and no others', async () => {
+    await store.recordPresence([connection(4), connection(4, { deviceId: other })]);
+    expect(await store.markLost({ of: `node-${newId()}`, deviceIds: [other] })).to.deep.equal([]);
+    const lost = await store.markLost({ of: node, deviceIds: [other] });
+    expect(lost.map(({ deviceId }) => deviceId)).to.deep.equal([other]);
+    expect(await stored()).to.include({ state: 'connected' });
+  });
+
+  it('mark devices of no live node that are said to be connected since a time to come', async () => {
+    const since = { state: 'connected', since: at(600), reason: 'connected' } as const;
+    await store.recordPresence([connection(4, { presence: since })]);
+    const rows = await asOwner<{ node_id: string }>(
+      app.database.ownerUrl,
+      'select distinct node_id from device_presence',
+    );
+    const alive = rows.map(({ node_id: nodeId }) => nodeId).filter((nodeId) => nodeId !== node);
+    const lost = await store.markLost({ allBut: alive });
+    expect(lost.map(({ deviceId }) => deviceId)).to.include(device);
+  });
+
   it('mark the devices of all nodes that do not live, but for those that have connected just now', async () => {
     const since = (seconds: number) => ({
       presence: { state: 'connected', since: at(seconds), reason: 'connected' } as const,

@@ -247,7 +247,7 @@ describe('the command dispatcher, by a clock that the test moves,', () => {
 
   it('wakes a device that postponed a command with the next sweep, once', async () => {
     connect('device-1');
-    dispatcher.record({ kind: 'postponed', id: 'a', deviceId: 'device-1' });
+    dispatcher.record({ kind: 'postponed', id: 'a', deviceId: 'device-1', attempt: 1 });
     await clock.tickAsync(SWEEP_MS - 1);
     expect([recorded, taken]).to.deep.equal([[['a']], []]);
     await clock.tickAsync(1 + BATCH_MS);
@@ -368,7 +368,7 @@ describe('the command dispatcher, by a clock that the test moves,', () => {
   describe('settled without a timer', () => {
     it('has swept, taken and recorded all, also what follows from that', async () => {
       connect('device-1');
-      dispatcher.record({ kind: 'postponed', id: 'a', deviceId: 'device-1' });
+      dispatcher.record({ kind: 'postponed', id: 'a', deviceId: 'device-1', attempt: 1 });
       await clock.tickAsync(BATCH_MS);
       dispatcher.record(finished('b'));
       dispatcher.record({ kind: 'running', id: 'c', deviceId: 'device-1' });

@@ -98,7 +98,7 @@ describe('commands of a device actor', () => {
     const id = { id: 'command-1', deviceId: 'device-1' };
     expect(commandEvents).to.deep.equal([
       { kind: 'accepted', ...id },
-      { kind: 'postponed', ...id },
+      { kind: 'postponed', ...id, attempt: 2 },
       { kind: 'finished', ...id, end: { status: 'failed', error: { code: 'INVALID', message: 'No.' } } },
     ]);
   });

@@ -41,11 +41,14 @@ describe('marking the devices of a lost node', () => {
         },
       } as DeviceStore,
       feed: { changed: (...args: unknown[]) => void shown.push(args) } as unknown as ClusterFeed,
-      bus: { onNodeLost: (listener: typeof lose) => (lose = listener) } as unknown as NodeBus<HubMessage>,
+      bus: {
+        nodeId: 'north',
+        onNodeLost: (listener: typeof lose) => (lose = listener),
+      } as unknown as NodeBus<HubMessage>,
     });
   }
   beforeEach(() => {
-    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     [asked, marked, shown] = [[], [], []];
     failures = 0;
     republished = 0;
@@ -127,6 +130,49 @@ describe('marking the devices of a lost node', () => {
     lost.close();
     await clock.tickAsync(60_000);
     expect([asked.length, clock.countTimers()]).to.deep.equal([1, 0]);
+  });
+
+  describe('that has taken over a device of this one and not written that', () => {
+    const taken = { of: 'north', deviceIds: ['device-1'] };
+
+    it('happens some seconds later, under the claim that dashboards have seen', async () => {
+      marked = ['device-1'];
+      lost.takenOver('device-1', 9);
+      await clock.tickAsync(9000);
+      expect(asked).to.deep.equal([]);
+      await clock.tickAsync(30_000);
+      expect(asked).to.deep.equal([taken]);
+      expect(shown).to.deep.equal([['device-1', { presence: PRESENCE }, { epoch: 9, isForAll: true }]]);
+      expect(clock.countTimers()).to.equal(0);
+    });
+
+    it('leaves time to write to what was taken over a moment ago', async () => {
+      lost.takenOver('device-1', 9);
+      await clock.tickAsync(9000);
+      lost.takenOver('device-2', 9);
+      await clock.tickAsync(1000);
+      expect(asked).to.deep.equal([taken]);
+      await clock.tickAsync(10_000);
+      expect(asked.at(-1)).to.deep.equal({ of: 'north', deviceIds: ['device-2'] });
+    });
+
+    it('leaves out what has come back here', async () => {
+      lost.takenOver('device-1', 9);
+      connect(true);
+      await clock.tickAsync(60_000);
+      expect([asked, clock.countTimers()]).to.deep.equal([[], 0]);
+    });
+
+    it('is tried again while the database is away, and not after the server has stopped', async () => {
+      failures = 1;
+      lost.takenOver('device-1', 9);
+      await clock.tickAsync(60_000);
+      expect(asked).to.deep.equal([taken, taken]);
+      expect(log.lines.map(({ event }) => event)).to.deep.equal(['hub.taken_over_not_compared']);
+      lost.takenOver('device-1', 9);
+      lost.close();
+      expect(clock.countTimers()).to.equal(0);
+    });
   });
 
   describe('that was lost while no node was running', () => {

@@ -98,7 +98,7 @@ describe('claims on Redis', () => {
         const epoch = Number(pairs[2 * at + 1]);
         const before = held.get(id);
         epochs.set(epochKey, Math.max(epochs.get(epochKey) ?? 0, epoch));
-        if (before === undefined || Number.parseInt(before, 10) <= epoch) held.set(id, `${epoch}:${nodeId}`);
+        if (before === undefined || Number.parseInt(before, 10) < epoch) held.set(id, `${epoch}:${nodeId}`);
         return before === undefined || before === `${epoch}:${nodeId}` ? [] : [at, before];
       });
     };
@@ -252,6 +252,15 @@ describe('claims on Redis', () => {
     ]);
     expect(held.get('device-1')).to.equal(`${first.epoch + 500}:south`);
     expect(held.get('device-2')).to.equal(`${second.epoch}:north`);
+    const tied = { nodeId: 'south', epoch: fourth.epoch };
+    expect((await claims.claim('device-4', 'north')).previous).to.deep.equal(tied);
+  });
+
+  it('that Redis has carried out, but answered too late, are made again', async () => {
+    const { epoch } = await claims.claim('device-1', 'north');
+    held.set('device-1', `${epoch + 1}:north`);
+    await announced();
+    expect(calls).to.deep.equal([['tied', 'device-1']]);
   });
 
   it('stand under names of their kind and bucket, which a cluster keeps together', async () => {

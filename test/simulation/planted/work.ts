@@ -1,0 +1,205 @@
+import {
+  ACTOR,
+  BUS,
+  DISPATCHER,
+  fault,
+  GUARD,
+  MESSAGES,
+  QUERIES,
+  REPORTS,
+  ROUTER,
+  type PlantedFault,
+} from './fault.ts';
+
+/** Faults of commands, of live queries, and of the machinery below. */
+export const OF_WORK: readonly PlantedFault[] = [
+  // Commands.
+  fault(
+    'new work wakes only devices of this server',
+    ROUTER,
+    'if (this.#registry.get(notice.deviceId) === undefined) this.notifyOwner(notice);\n    else ',
+    '',
+  ),
+  fault(
+    'a device is not woken when it connects',
+    REPORTS,
+    '    if (!actor.isPending) this.#parts.dispatcher.wake(actor.deviceId);\n',
+    '',
+  ),
+  fault(
+    'a device is not woken when a command ends',
+    DISPATCHER,
+    "    if (event.kind === 'finished') this.wake(event.deviceId);\n",
+    '',
+  ),
+  fault(
+    'a device that was busy is not woken again',
+    DISPATCHER,
+    '    for (const deviceId of this.#postponed) this.wake(deviceId);\n',
+    '',
+  ),
+  fault(
+    'commands that a failed call has marked are not sent again',
+    DISPATCHER,
+    '      for (const { deviceId } of claims) this.#uncertain.add(deviceId);\n',
+    '',
+  ),
+  fault(
+    'a result is acknowledged before it is stored',
+    DISPATCHER,
+    '    this.#events.push({ event, onStored });\n',
+    '    this.#events.push({ event, onStored: undefined });\n    onStored?.(true);\n',
+  ),
+  fault(
+    'a result that cannot be stored is tried for ever',
+    DISPATCHER,
+    "if (kind === 'finished' && isSubstitute === undefined) {\n      return [{ event: { kind, id, deviceId, end: NOT_STORED }",
+    "if (kind === 'finished') {\n      return [{ event: { kind, id, deviceId, end: event.end }",
+  ),
+  fault(
+    'overdue and expired commands are not ended',
+    DISPATCHER,
+    'this.#changed(await this.#ledger.sweep());',
+    '',
+  ),
+  fault(
+    'commands of an older claim are sent',
+    ACTOR,
+    '!this.#linkOpen || command.epoch !== this.epoch',
+    '!this.#linkOpen',
+  ),
+  fault(
+    'receipts are not recorded',
+    ACTOR,
+    'this.#urgently(() => this.#events.command(receiptEvent({ id, deviceId, attempt }, answer))),',
+    'this.#urgently(() => void [receiptEvent({ id, deviceId, attempt }, answer)]),',
+  ),
+  fault(
+    'a busy device counts as one that has accepted',
+    MESSAGES,
+    "  if (answer.error.code === AgentErrorCode.busy) return { kind: 'postponed', id, deviceId, attempt };\n",
+    "  if (answer.error.code === AgentErrorCode.busy) return { kind: 'accepted', id, deviceId };\n",
+  ),
+  fault(
+    'a cancellation does not reach the device',
+    ACTOR,
+    '      if (this.#linkOpen) this.#link.sendCancel({ id });\n',
+    '',
+  ),
+  fault(
+    'a cancellation is not sent to other servers',
+    ROUTER,
+    '        return actor?.cancelCommand(notice.id);',
+    '        return;',
+  ),
+  fault(
+    'cancellations that were missed are not made up for',
+    DISPATCHER,
+    'this.#safely(() => this.#registry.get(deviceId)?.cancelCommand(id));',
+    'void [id, deviceId];',
+  ),
+  // Live queries.
+  fault(
+    'queries to a lost server wait',
+    ROUTER,
+    '    parts.bus.onNodeLost((nodeId) => this.#remote.nodeLost(nodeId));\n',
+    '',
+  ),
+  fault(
+    'the end of a connection leaves its queries open',
+    ACTOR,
+    '      this.#queries?.failAll(failure);\n',
+    '',
+  ),
+  fault(
+    'a query has no time limit',
+    ROUTER,
+    "        () => cancel({ reason: 'timeout' }),\n",
+    '        () => undefined,\n',
+  ),
+  fault(
+    'a settled query is settled again and gets further rows',
+    QUERIES,
+    '    this.#queries.delete(query.id);\n    query.settle(outcomeOf(query, result));',
+    '    query.settle(outcomeOf(query, result));',
+  ),
+  fault(
+    'a remote query stays in memory',
+    ROUTER,
+    '    this.#open.delete(id);\n    query?.settle(outcome);',
+    '    query?.settle(outcome);',
+  ),
+  fault(
+    'a query to a device of no server waits',
+    ROUTER,
+    '    if (!isLocal && (owner === undefined || owner.nodeId === this.#nodeId)) {',
+    '    if (!isLocal && owner === undefined) {',
+  ),
+  fault(
+    'lost rows are not noticed by the server that asked',
+    ROUTER,
+    'rowCount !== undefined && rowCount !== query.rowsReceived',
+    'rowCount === Number.NaN',
+  ),
+  fault(
+    'an answer that could not be sent is not sent again',
+    ROUTER,
+    'if (delivered || this.#isClosed || attempt >= REPLY_ATTEMPTS) return;',
+    'if (delivered || attempt > 0) return;',
+  ),
+  fault(
+    'an answer of a device is given to whoever asked first',
+    QUERIES,
+    '    const query = this.#queries.get(result.id);\n    if (query === undefined || result.epoch',
+    '    const query = [...this.#queries.values()][0];\n    if (query === undefined || result.epoch',
+  ),
+  fault(
+    'rows go to whoever asked first',
+    QUERIES,
+    '    const query = this.#queries.get(frame.id);\n    // Late',
+    '    const query = [...this.#queries.values()][0];\n    // Late',
+  ),
+  fault(
+    'an aborted query stays open',
+    ROUTER,
+    "      const onAbort = () => cancel({ reason: 'cancelled' });",
+    '      const onAbort = () => undefined;',
+  ),
+  // The machinery below.
+  fault(
+    'a server never notices that others are gone',
+    BUS,
+    '    for (const nodeId of lost) this.#tellLost(nodeId);\n  }\n\n  #beatAfter',
+    '  }\n\n  #beatAfter',
+  ),
+  fault(
+    'a server does not subscribe again',
+    BUS,
+    '    if (this.#closed) return;\n    this.#subscribe();',
+    '    if (this.#closed) return;',
+  ),
+  fault(
+    'after a loss of Redis all others count as lost at once',
+    BUS,
+    'lost.length > 0 && (isPartlyAway || clock.monotonic() < this.#quietUntil)',
+    'lost.length < 0',
+  ),
+  fault(
+    'the return of Redis is not noticed',
+    BUS,
+    '      for (const handler of this.#returnHandlers) handler();\n',
+    '',
+  ),
+  fault(
+    'another start of a program waits for a holder that is dead',
+    GUARD,
+    'return (await actor.answers(PROOF_MS)) ? actor.claimant : undefined;',
+    'return actor.claimant;',
+  ),
+  fault(
+    'a message that nobody has received counts as delivered',
+    BUS,
+    'resolve(receivers > 0);',
+    'resolve(receivers >= 0);',
+  ),
+];
