@@ -147,21 +147,24 @@ export function createHub(options: HubOptions): Hub {
   });
 
   // Presence and the dashboards that show it.
-  const writer = new PresenceWriter(
-    store,
-    log,
-    (deviceIds) => announcements.changed(deviceIds),
-    (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
+  const writer = new PresenceWriter(store, log, {
+    onChanged: (deviceIds) => announcements.changed(deviceIds),
+    onRefused: (count) => metrics.refusedRecords.inc({ records: 'presence' }, count),
     // While presence could not be written, every node may have read outdated presence.
-    () => announcements.missed(),
-    (deviceIds) => {
+    onRecovered: () => announcements.missed(),
+    onPostponed: (deviceIds) => {
       for (const deviceId of deviceIds) {
         registry.get(deviceId)?.forgetHostname();
         const known = reporting.get(deviceId)?.known;
         if (known !== undefined) known.facts.hostname = undefined;
       }
     },
-  );
+    onLate: (disconnected) => {
+      for (const { deviceId, presence, epoch } of disconnected) {
+        feed.changed(deviceId, { presence }, { epoch });
+      }
+    },
+  });
   const offers = options.upgrades?.offers ?? NO_UPGRADE_OFFERS;
   const upgrades =
     options.upgrades === undefined

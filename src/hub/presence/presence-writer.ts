@@ -36,6 +36,22 @@ const SPREAD_BATCHES = 10;
 /** Batches are not divided below this size. */
 const SMALL_BATCH = 100;
 
+/** Until then the nodes remember what was shown, and place it over what they read from the database. */
+const LATE_MS = 2000;
+
+interface PresenceHandlers {
+  /** Called with devices whose stored record has changed. */
+  onChanged?: (deviceIds: readonly string[]) => void;
+  /** Called if the database has refused single records. */
+  onRefused?: (count: number) => void;
+  /** Called when everything was written after a failure. */
+  onRecovered?: () => void;
+  /** Called with devices whose host name has to be reported again. */
+  onPostponed?: (deviceIds: readonly string[]) => void;
+  /** Called with disconnections that were written late. Nodes may have read meanwhile that the devices are connected. */
+  onLate?: (disconnected: readonly PresenceRecord[]) => void;
+}
+
 /**
  * Writes presence, reports and facts in batches, the latest of each device. They are kept while the database is
  * unavailable.
@@ -43,10 +59,7 @@ const SMALL_BATCH = 100;
 export class PresenceWriter {
   readonly #store: DeviceStore;
   readonly #log: Logger;
-  readonly #onChanged: (deviceIds: readonly string[]) => void;
-  readonly #onRefused: (count: number) => void;
-  readonly #onRecovered: () => void;
-  readonly #onPostponed: (deviceIds: readonly string[]) => void;
+  readonly #handlers: PresenceHandlers;
   #presence = new Map<string, PresenceRecord>();
   #reports = new Map<string, ReportRecord>();
   #facts = new Map<string, DeviceFacts>();
@@ -62,26 +75,10 @@ export class PresenceWriter {
   /** A caller waits for the flush, so its writes are not spread over time. */
   #isHurried = false;
 
-  /**
-   * @param onChanged    called with devices whose stored record has changed
-   * @param onRefused    called when the database has refused single records
-   * @param onRecovered  called when everything was written after a failure
-   * @param onPostponed  called with devices whose host name has to be reported again
-   */
-  constructor(
-    store: DeviceStore,
-    log: Logger,
-    onChanged: (deviceIds: readonly string[]) => void = () => {},
-    onRefused: (count: number) => void = () => {},
-    onRecovered: () => void = () => {},
-    onPostponed: (deviceIds: readonly string[]) => void = () => {},
-  ) {
+  constructor(store: DeviceStore, log: Logger, handlers: PresenceHandlers = {}) {
     this.#store = store;
     this.#log = log;
-    this.#onChanged = onChanged;
-    this.#onRefused = onRefused;
-    this.#onRecovered = onRecovered;
-    this.#onPostponed = onPostponed;
+    this.#handlers = handlers;
   }
 
   get pending(): number {
@@ -185,12 +182,13 @@ export class PresenceWriter {
     try {
       // Facts go first, so that a device is not shown as connected before its capabilities are known.
       await this.#inBatches(begunAt, facts, async (batch) => {
-        const changed = await this.#store.recordFacts(batch, this.#onPostponed);
-        if (changed.length > 0) this.#onChanged(changed);
+        const changed = await this.#store.recordFacts(batch, (ids) => this.#handlers.onPostponed?.(ids));
+        if (changed.length > 0) this.#handlers.onChanged?.(changed);
       });
       await this.#inBatches(begunAt, presence, async (batch) => {
         await this.#store.recordPresence(batch, addresses.presence);
         if (addresses.presence.size > 0) batch.forEach(({ deviceId }) => addresses.presence.delete(deviceId));
+        if (this.lateMs >= LATE_MS) this.#late(batch);
       });
       // Reports follow presence: a waiting report is newer than the connection before it.
       await this.#inBatches(begunAt, reports, async (batch) => {
@@ -202,7 +200,7 @@ export class PresenceWriter {
       this.#failing = false;
       if (hasRecovered) {
         this.#log.info('hub.presence_written_again');
-        this.#onRecovered();
+        this.#handlers.onRecovered?.();
       }
     } catch (error) {
       this.#waitingSince = this.#writingSince ?? this.#waitingSince;
@@ -230,6 +228,12 @@ export class PresenceWriter {
     }
   }
 
+  /** The next heartbeat of a device that is connected shows so again. */
+  #late(batch: readonly PresenceRecord[]): void {
+    const disconnected = batch.filter(({ presence }) => presence.state === 'disconnected');
+    if (disconnected.length > 0) this.#handlers.onLate?.(disconnected);
+  }
+
   /**
    * Rejects only after every started batch has ended, so that no device is in two of them.
    * @param records  by device; records that the database refuses are removed, so that they are not tried again
@@ -254,7 +258,7 @@ export class PresenceWriter {
           records.delete(record.deviceId);
           this.#log.error({ err: error, deviceId: record.deviceId }, 'hub.presence_refused');
         }
-        if (refused.length > 0) this.#onRefused(refused.length);
+        if (refused.length > 0) this.#handlers.onRefused?.(refused.length);
         if (failure !== undefined) throw failure;
       }
     };

@@ -53,6 +53,7 @@ describe('a failed flush of the presence writer', () => {
   let begun: number;
   let recovered: number;
   let changed: string[][];
+  let late: PresenceRecord[];
   let refused: number[];
   let log: ReturnType<typeof recordingLog>;
   /** Ends the write of presence that is under way. */
@@ -71,6 +72,7 @@ describe('a failed flush of the presence writer', () => {
     begun = 0;
     recovered = 0;
     changed = [];
+    late = [];
     refused = [];
     gate = Promise.resolve();
     log = recordingLog();
@@ -99,13 +101,12 @@ describe('a failed flush of the presence writer', () => {
         return records.filter(({ agentVersion }) => agentVersion !== 'same').map(({ deviceId }) => deviceId);
       },
     };
-    writer = new PresenceWriter(
-      store as DeviceStore,
-      log.log,
-      (ids) => void changed.push([...ids]),
-      (count) => void refused.push(count),
-      () => void (recovered += 1),
-    );
+    writer = new PresenceWriter(store as DeviceStore, log.log, {
+      onChanged: (ids) => void changed.push([...ids]),
+      onRefused: (count) => void refused.push(count),
+      onRecovered: () => void (recovered += 1),
+      onLate: (records) => void late.push(...structuredClone(records)),
+    });
   });
   afterEach(() => clock.restore());
 
@@ -307,6 +308,23 @@ describe('a failed flush of the presence writer', () => {
       expect(begun).to.be.within(1, 4);
     });
 
+    it('reports disconnections that were written late, and no others', async () => {
+      writer.presence(disconnected(1));
+      await clock.tickAsync(FLUSH_MS);
+      expect(late).to.deep.equal([]);
+      hold();
+      writer.presence(disconnected(2));
+      writer.presence(connected(3, null, 'device-2'));
+      await clock.tickAsync(FLUSH_MS + 2000);
+      expect(late).to.deep.equal([]);
+      end();
+      await clock.tickAsync(0);
+      expect(late).to.deep.equal([disconnected(2)]);
+      writer.presence(disconnected(4));
+      await clock.tickAsync(FLUSH_MS);
+      expect(late).to.deep.equal([disconnected(2)]);
+    });
+
     it('reports the devices whose host name the store could not take yet', async () => {
       const postponed: string[] = [];
       const store = {
@@ -315,10 +333,9 @@ describe('a failed flush of the presence writer', () => {
           return [];
         },
       } as unknown as DeviceStore;
-      const nothing = () => {};
-      const other = new PresenceWriter(store, log.log, nothing, nothing, nothing, (ids) =>
-        postponed.push(...ids),
-      );
+      const other = new PresenceWriter(store, log.log, {
+        onPostponed: (ids) => void postponed.push(...ids),
+      });
       other.facts(facts('1.0.0'));
       await other.settle();
       expect(postponed).to.deep.equal(['device-1']);

@@ -197,7 +197,7 @@ describe('the presence writer', () => {
   it('drops a record that the database refuses and writes all others', async () => {
     const lines = recordingLog();
     let refused = 0;
-    writer = new PresenceWriter(store, lines.log, undefined, (count) => void (refused += count));
+    writer = new PresenceWriter(store, lines.log, { onRefused: (count) => void (refused += count) });
     store.refused = 'device-7';
     many(90);
     writer.facts(facts('device-7', '1.0.0'));
