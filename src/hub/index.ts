@@ -458,8 +458,10 @@ export function createHub(options: HubOptions): Hub {
       for (const { deviceId, presence, epoch } of lost) {
         feed.changed(deviceId, { presence }, { epoch, isForAll: true });
       }
-      // What it had shown and not written is in no record, and nobody else may have noticed its end.
-      if (lost.length > 0) clock.setTimeout(() => announcements.missed(), AFTER_START_MS).unref();
+      // What it had shown and not written is in no record, and no other node may have noticed its end.
+      if (options.nodes !== undefined) {
+        clock.setTimeout(() => announcements.missed(), AFTER_START_MS).unref();
+      }
       // If the clock was ahead when an earlier claim was stored, that claim must not be newer than those to come.
       directory.epochSeen(await store.greatestEpoch());
       await reports.start();
