@@ -178,12 +178,13 @@ export async function serverDiesAtOnce(scene: Scene, { auditor, pass }: Parts): 
     agent.start();
   } else agent.reconnect(1);
   const server = await whereItComes(agent, pass);
+  if (server === undefined) return;
   await pass(random.between(0, 600));
   agent.isOn = false;
   agent.kill(false);
-  server?.kill();
+  server.kill();
   await pass(random.between(200, 8000));
-  server?.start();
+  server.start();
   await pass(40_000);
   auditor.presence('after a server has died at once');
   await switchOn(agent, pass);
