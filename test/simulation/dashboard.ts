@@ -71,7 +71,6 @@ export class Dashboard {
         cutOff: again,
       },
       pages: () => storedPages(store, latest, { caller: CALLER, filter: {} }),
-      onUnreadable: again,
     });
     this.#subscription = subscription;
     feed.add(subscription);

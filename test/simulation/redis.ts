@@ -124,6 +124,11 @@ export class SimulatedRedis {
     this.#clients.delete(client);
   }
 
+  /** Whether somebody listens on a channel, be it on a connection whose other end is gone. */
+  hasListener(channel: string): boolean {
+    return [...this.#sessions].some(({ channels }) => channels.has(channel));
+  }
+
   #drop(session: Session): void {
     session.isClosed = true;
     this.#sessions.delete(session);

@@ -79,13 +79,14 @@ class DashboardSubscriptions {
     const send = (delta: DevicesDelta) => client.emitJson(deltaEvent(delta));
     const pages = (): PageReader =>
       live?.pages(subscription) ?? storedPages(store, latest, { caller, filter });
-    const onUnreadable = (error: unknown) => {
+    const endsWith = (error: unknown) => {
       // For example, its organization was deleted: the client is notified, and its other lists continue.
-      if (error instanceof AppError && error.code !== 'unavailable') endWith(error);
-      else client.cutOff();
+      const isFinal = error instanceof AppError && error.code !== 'unavailable';
+      if (isFinal) endWith(error);
+      return isFinal;
     };
     const release = quotas.subscriptions.acquire(caller.userId);
-    const subscription = new Subscription({ caller, filter, send, flow: client, pages, onUnreadable });
+    const subscription = new Subscription({ caller, filter, send, flow: client, pages, endsWith });
     let reason: AppError | undefined;
     let isShown = false;
     const end = () => {

@@ -24,6 +24,8 @@ const FRAME_DEVICES = 100;
  */
 const BEHIND_MS = 500;
 const BEHIND_DEVICES = 1000;
+/** A list that cannot be read again is shown as it is, with its changes, until these attempts have failed, too. */
+const READ_AGAIN_AFTER_MS = [2000, 4000, 8000, 16_000];
 
 /** The default: a client that takes everything at once. */
 const UNLIMITED: FlowControl = { isReady: true, stalledMs: 0, whenReady: setImmediate, cutOff: () => {} };
@@ -38,8 +40,8 @@ interface SubscriptionOptions {
   flow?: FlowControl;
   /** Starts to read the devices to show from the beginning. */
   pages?: () => PageReader;
-  /** Called when reading fails after the first page. By default the connection ends and the client subscribes again. */
-  onUnreadable?: (error: unknown) => void;
+  /** Called when reading fails after the first page. Returns whether that ends the subscription; by default it does not. */
+  endsWith?: (error: unknown) => boolean;
   /** The devices that the client was shown, initially none. */
   shown?: ShownStatuses;
 }
@@ -61,7 +63,7 @@ export class Subscription {
   readonly #send: (delta: DevicesDelta) => void;
   readonly #flow: FlowControl;
   readonly #pages: (() => PageReader) | undefined;
-  readonly #onUnreadable: (error: unknown) => void;
+  readonly #endsWith: (error: unknown) => boolean;
   readonly #shown: ShownStatuses;
   readonly #changed = new Map<string, DeviceChange>();
   readonly #entered = new Map<string, DeviceSummary>();
@@ -73,6 +75,10 @@ export class Subscription {
   #waits = false;
   #isOutdated = false;
   #pass: Pass | undefined;
+  /** Readings that have failed since a page was read. */
+  #failures = 0;
+  /** Set while the list waits to be read from the beginning again, because that has failed. */
+  #retry: Timer | undefined;
   /** Whether the client was told that its list is complete. */
   #isComplete = false;
 
@@ -82,7 +88,7 @@ export class Subscription {
     send,
     flow = UNLIMITED,
     pages,
-    onUnreadable = () => flow.cutOff(),
+    endsWith = () => false,
     shown = new ShownStatuses(),
   }: SubscriptionOptions) {
     this.caller = caller;
@@ -90,7 +96,7 @@ export class Subscription {
     this.#send = send;
     this.#flow = flow;
     this.#pages = pages;
-    this.#onUnreadable = onUnreadable;
+    this.#endsWith = endsWith;
     this.#shown = shown;
   }
 
@@ -168,7 +174,7 @@ export class Subscription {
   /** Reads the whole list again, because it should show other devices or may have missed changes. */
   reread(): void {
     // A reading that is under way may be outdated, so another one follows it.
-    if (this.#state === 'reading' || this.#pass !== undefined) this.#isOutdated = true;
+    if (this.#state === 'reading' || this.#current !== undefined) this.#isOutdated = true;
     else if (this.#state === 'live') this.#beginAgain();
   }
 
@@ -196,6 +202,7 @@ export class Subscription {
 
   stop(): void {
     clock.clear(this.#timer);
+    clock.clear(this.#retry);
     this.#timer = undefined;
     this.#state = 'stopped';
     this.#pass = undefined;
@@ -218,6 +225,11 @@ export class Subscription {
     return this.#changed.size + this.#entered.size + this.#left.size;
   }
 
+  /** The reading that goes on as the client takes its pages. */
+  get #current(): Pass | undefined {
+    return this.#retry === undefined ? this.#pass : undefined;
+  }
+
   /** The reading is done: drops noted changes of devices that are not shown. */
   #live(): void {
     for (const id of this.#changed.keys()) {
@@ -226,8 +238,8 @@ export class Subscription {
     for (const id of this.#left) if (!this.#shown.has(id)) this.#left.delete(id);
     this.#state = 'live';
     // The next page must follow the answer that contains the first one.
-    if (this.#pass !== undefined) return this.#goOnLater();
-    if (this.#isOutdated) return this.#beginAgain();
+    if (this.#current !== undefined) return this.#goOnLater();
+    if (this.#isOutdated && this.#retry === undefined) return this.#beginAgain();
     if (this.#waiting > 0 || !this.#isComplete) this.#schedule();
   }
 
@@ -242,7 +254,7 @@ export class Subscription {
 
   #mayFallBehind(): void {
     if (this.#flow.stalledMs < BEHIND_MS || this.#pages === undefined) return;
-    if (this.#pass === undefined) {
+    if (this.#current === undefined) {
       if (this.#waiting <= BEHIND_DEVICES) return;
       this.#dropWaiting();
       this.#state = 'behind';
@@ -272,8 +284,9 @@ export class Subscription {
   #goOn(): void {
     if (this.#state === 'behind') return this.#catchUp();
     if (this.#state !== 'live') return;
-    if (this.#pass === undefined || this.#entered.size > 0) return this.#frame();
-    if (!this.#pass.isRead) return void this.#readOn(this.#pass);
+    const pass = this.#current;
+    if (pass === undefined || this.#entered.size > 0) return this.#frame();
+    if (!pass.isRead) return void this.#readOn(pass);
     this.#pass = undefined;
     if (this.#isOutdated) this.#beginAgain();
     else this.#frame();
@@ -291,6 +304,8 @@ export class Subscription {
 
   /** Shows the current state of everything. The client merges it with what it has. */
   #catchUp(): void {
+    clock.clear(this.#retry);
+    this.#retry = undefined;
     const next = this.#pages?.() ?? NO_PAGES;
     this.#pass = { next, unseen: new Set(this.#shown.ids()), isRead: false };
     void this.#readOn(this.#pass);
@@ -302,6 +317,7 @@ export class Subscription {
     this.#timer = undefined;
     try {
       const { devices, isLast } = await pass.next();
+      this.#failures = 0;
       // The subscription may have been stopped meanwhile.
       if ((this.#state as string) !== 'reading') return;
       for (const device of devices) {
@@ -316,8 +332,23 @@ export class Subscription {
       }
       this.#live();
     } catch (error) {
-      this.#onUnreadable(error);
+      if (!this.#endsWith(error)) this.#readLater();
     }
+  }
+
+  #readLater(): void {
+    if (this.#state === 'stopped') return;
+    const afterMs = READ_AGAIN_AFTER_MS[this.#failures++];
+    // The client subscribes again when it can.
+    if (afterMs === undefined) return this.#flow.cutOff();
+    this.#retry = clock.setTimeout(
+      () => {
+        this.#retry = undefined;
+        if (this.#state === 'live') this.#beginAgain();
+      },
+      afterMs * (0.75 + Math.random() / 2),
+    );
+    this.#live();
   }
 
   #dropWaiting(): void {
@@ -336,7 +367,7 @@ export class Subscription {
       this.#shown.delete(id);
     }
     this.#deliver(changed, entered, left);
-    if (this.#waiting > 0 || this.#pass !== undefined) this.#whenReady();
+    if (this.#waiting > 0 || this.#current !== undefined) this.#whenReady();
   }
 
   #deliver(changed: DevicesDelta['changed'], entered: DeviceSummary[], left: string[]): void {

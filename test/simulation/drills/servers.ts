@@ -25,8 +25,9 @@ export async function serverDies(scene: Scene, { people, auditor, pass }: Parts)
   const isAway = random.chance(0.4);
   if (isAway) for (const { nodeId } of servers) around.database.setWeather(nodeId, { isAway: true });
   server.kill(isHeard);
-  // Redis says that nobody listens, so there is nothing to wait for.
-  const atOnce = isHeard ? ask() : undefined;
+  // Redis says that nobody listens, so there is nothing to wait for. It may not know that an earlier connection is broken.
+  const isKnown = isHeard && !around.redis.hasListener(`muster:to:${server.nodeId}`);
+  const atOnce = isKnown ? ask() : undefined;
   await pass(1000);
   if (atOnce !== undefined && atOnce.ends.length === 0) {
     world.history.violated(

@@ -9,17 +9,28 @@ import type { DeviceSummary } from '../../../../src/protocol/index.ts';
 import { CALLER, FeedClient, presence, summary } from '../../../support/feed-client.ts';
 import { useTestClock } from '../../../support/use-test-clock.ts';
 
+interface Database {
+  truth: ReadonlyMap<string, DeviceSummary>;
+  feed: DashboardFeed;
+  readMs: number;
+  isAway: () => boolean;
+}
+
 /** Pages of three by id, each as it was when its reading began, and there some time later. */
-function pagesOf(truth: ReadonlyMap<string, DeviceSummary>, feed: DashboardFeed, readMs: number): PageReader {
+function pagesOf({ truth, feed, readMs, isAway }: Database): PageReader {
   let after = '';
   return async () => {
     const ids = [...truth.keys()].sort().filter((id) => id > after);
     const read = ids.slice(0, 3).flatMap((id) => truth.get(id) ?? []);
     after = read.at(-1)?.id ?? after;
     await clock.sleep(readMs);
+    if (isAway()) throw new Error('the database is away');
     return { devices: read.map((device) => feed.latest(device)), isLast: read.length < 3 };
   };
 }
+
+/** Until a list that could not be read is read again: that happened within the twelve seconds of all events. */
+const LONGEST_PAUSE_MS = 10_000;
 
 describe('a list that is read in parts, with concurrent changes', () => {
   const testClock = useTestClock({ isRunning: false });
@@ -30,7 +41,7 @@ describe('a list that is read in parts, with concurrent changes', () => {
     const event = fc.record({
       wait: fc.constantFrom(0, 5, 60, 300),
       id,
-      kind: fc.constantFrom('online', 'offline', 'enter', 'leave', 'reread', 'stall', 'read'),
+      kind: fc.constantFrom('online', 'offline', 'enter', 'leave', 'reread', 'stall', 'read', 'away', 'back'),
     });
     await fc.assert(
       fc.asyncProperty(
@@ -42,6 +53,7 @@ describe('a list that is read in parts, with concurrent changes', () => {
           const feed = new DashboardFeed();
           const shown = new FeedClient();
           let isStalled = false;
+          let isAway = false;
           const flow: FlowControl = {
             get isReady() {
               return !isStalled;
@@ -60,7 +72,7 @@ describe('a list that is read in parts, with concurrent changes', () => {
             filter: {},
             flow,
             send: (delta) => shown.take(delta),
-            pages: () => pagesOf(truth, feed, readMs),
+            pages: () => pagesOf({ truth, feed, readMs, isAway: () => isAway }),
           });
           feed.add(subscription);
           const begun = subscription.begin();
@@ -72,6 +84,8 @@ describe('a list that is read in parts, with concurrent changes', () => {
             const known = truth.get(one);
             if (kind === 'stall') isStalled = true;
             else if (kind === 'read') isStalled = false;
+            else if (kind === 'away') isAway = true;
+            else if (kind === 'back') isAway = false;
             else if (kind === 'reread') subscription.reread();
             else if (kind === 'leave') {
               truth.delete(one);
@@ -89,6 +103,8 @@ describe('a list that is read in parts, with concurrent changes', () => {
             }
           }
           isStalled = false;
+          isAway = false;
+          await testClock.advance(LONGEST_PAUSE_MS);
           await testClock.advance(20 * (readMs + FRAME_MS));
           expect(shown.faults).to.deep.equal([]);
           expect(new Map(shown.devices)).to.deep.equal(truth);

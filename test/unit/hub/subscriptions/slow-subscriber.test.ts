@@ -157,13 +157,44 @@ describe('a subscriber that reads slowly', () => {
     expect(passes, 'what was not kept is read again, once').to.equal(2);
   });
 
-  it('is disconnected when the list cannot be read again', async () => {
+  it('keeps its list while that cannot be read again, and is disconnected after half a minute', async () => {
     open(...many(1500));
     changeAll(1500, 'first');
     flow.stalledMs = 10_000;
     changeAll(1500, 'second');
     stored = new Error('the database is away');
     await takeAll();
+    expect(flow.cutOffs).to.equal(0);
+    subscription.changed(seen('d7', 'third'));
+    await takeAll();
+    expect(client.devices.get('d7')?.lastSeenAt).to.equal('third');
+    const pass = async (seconds: number) => {
+      for (let at = 0; at < seconds; at++) {
+        await testClock.advance(1000 - FRAME_MS);
+        await takeAll();
+      }
+    };
+    await pass(20);
+    expect(flow.cutOffs).to.equal(0);
+    await pass(20);
     expect(flow.cutOffs).to.equal(1);
+  });
+
+  it('is shown what it has missed when the list can be read again', async () => {
+    open(...many(1500));
+    changeAll(1500, 'first');
+    flow.stalledMs = 10_000;
+    changeAll(1500, 'second');
+    stored = new Error('the database is away');
+    await takeAll();
+    stored = many(3).map((device) => ({ ...device, lastSeenAt: 'second' }));
+    await testClock.advance(3000);
+    await takeAll();
+    expect([...client.devices.values()].map(({ lastSeenAt }) => lastSeenAt)).to.deep.equal([
+      'second',
+      'second',
+      'second',
+    ]);
+    expect([flow.cutOffs, client.faults]).to.deep.equal([0, []]);
   });
 });
