@@ -120,4 +120,16 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
     "others?.interest.onWidened('devices', (nodeId, isNew) => this.#sendMissed(nodeId, isNew));",
     'void [() => this.#sendMissed];',
   ),
+  fault(
+    'a disconnection that was written late is not shown again',
+    WRITER,
+    '        if (this.lateMs >= LATE_MS) this.#late(batch);\n',
+    '',
+  ),
+  fault(
+    'device lists are not read again after a server has started',
+    HUB,
+    '        clock.setTimeout(() => announcements.missed(), AFTER_START_MS).unref();\n',
+    '',
+  ),
 ];
