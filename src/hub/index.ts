@@ -239,7 +239,7 @@ export function createHub(options: HubOptions): Hub {
       ownFeed.resync();
     },
   });
-  bus.onNodeLost(() => eventHandlers.nodeLost());
+  bus.onNodeLost(() => eventHandlers.resyncLater());
   const lostDevices = new LostDevices({ store, registry, feed, bus, nodes: options.nodes, log });
 
   // Connections.
@@ -426,6 +426,7 @@ export function createHub(options: HubOptions): Hub {
     disconnect: (deviceId) => router.notify({ kind: 'disconnect', deviceId }),
     republish() {
       interest?.returned();
+      eventHandlers.resyncLater();
       for (const actor of registry.values()) actor.republish();
       // Redis may have lost the greatest epoch, and other nodes may have claimed devices without it.
       store

@@ -88,8 +88,8 @@ function inParts(deviceIds: readonly string[]): string[][] {
 
 /** Nodes that come back together cause one resync. */
 const RESYNC_MS = 1000;
-/** By then the devices of a lost node are marked, and no change that it has sent lies over what is read. */
-const AFTER_LOSS_MS = 6000;
+/** By then the devices of a lost node are marked, and no change of before lies over what is read. */
+const RESYNC_LATER_MS = 6000;
 
 interface Parts {
   events: Pick<ClusterEvents, 'subscribe'>;
@@ -106,7 +106,7 @@ interface Parts {
 export class DeviceEventHandlers {
   readonly #parts: Parts;
   #resyncTimer: Timer | undefined;
-  #afterLoss: Timer | undefined;
+  #resyncLaterTimer: Timer | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -125,15 +125,18 @@ export class DeviceEventHandlers {
     if (live !== undefined && live.size > 0) changedDevices.changed([deviceId]);
   }
 
-  /** What a node has shown last it may not have written: then only the records say what is true. */
-  nodeLost(): void {
-    clock.clear(this.#afterLoss);
-    this.#afterLoss = clock.setTimeout(() => this.#resyncSoon(), AFTER_LOSS_MS).unref();
+  /**
+   * Reads the lists again when only the records say what is true: a node that was lost may not have written what it has
+   * shown last, and one that was away for a moment receives only then what was sent to it before.
+   */
+  resyncLater(): void {
+    clock.clear(this.#resyncLaterTimer);
+    this.#resyncLaterTimer = clock.setTimeout(() => this.#resyncSoon(), RESYNC_LATER_MS).unref();
   }
 
   close(): void {
     clock.clear(this.#resyncTimer);
-    clock.clear(this.#afterLoss);
+    clock.clear(this.#resyncLaterTimer);
   }
 
   #feed(events: readonly FeedEvent[]): void {

@@ -105,7 +105,7 @@ export const OF_PRESENCE: readonly PlantedFault[] = [
   fault(
     'device lists are not read again after a server was lost',
     HUB,
-    '  bus.onNodeLost(() => eventHandlers.nodeLost());\n',
+    '  bus.onNodeLost(() => eventHandlers.resyncLater());\n',
     '',
   ),
   fault(

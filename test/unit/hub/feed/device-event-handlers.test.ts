@@ -30,7 +30,7 @@ describe('device lists after another server was lost', () => {
   });
 
   it('are read again when its devices are marked and its last messages lie over no record', () => {
-    handlers.nodeLost();
+    handlers.resyncLater();
     clock.tick(5000);
     expect(readAgain).to.equal(0);
     clock.tick(2000);
@@ -40,15 +40,15 @@ describe('device lists after another server was lost', () => {
   });
 
   it('are read again once after several were lost', () => {
-    handlers.nodeLost();
+    handlers.resyncLater();
     clock.tick(3000);
-    handlers.nodeLost();
+    handlers.resyncLater();
     clock.tick(60_000);
     expect(readAgain).to.equal(1);
   });
 
   it('are left alone when this server stops', () => {
-    handlers.nodeLost();
+    handlers.resyncLater();
     handlers.close();
     clock.tick(60_000);
     expect([readAgain, clock.countTimers()]).to.deep.equal([0, 0]);
