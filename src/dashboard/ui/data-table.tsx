@@ -25,6 +25,8 @@ export interface DataColumn<Row> {
   value?: (row: Row) => string | number | null | undefined;
   /** In pixels. */
   width: number;
+  /** Its width where there is not the room for all, by default 0.8 of its width. */
+  least?: number;
   align?: 'right';
 }
 
@@ -50,8 +52,7 @@ interface Props<Row> {
 }
 
 const CHECK_WIDTH = 36;
-/** Of its width, a column keeps this share where there is not the room for all. */
-const LEAST = 0.8;
+const leastOf = ({ width, least = 0.8 * width }: Pick<DataColumn<never>, 'width' | 'least'>): number => least;
 const CARD_LINE = 22;
 const CARD_MARGIN = 14;
 /** Printing more rows would block the browser. */
@@ -129,9 +130,9 @@ export function DataTable<Row>({
     ? `${checks}1fr`
     : checks +
       columns
-        .map(({ width }, place) => `minmax(${width * LEAST}px, ${place === 0 ? '1fr' : `${width}px`})`)
+        .map((column, place) => `minmax(${leastOf(column)}px, ${place === 0 ? '1fr' : `${column.width}px`})`)
         .join(' ');
-  const leastWidths = useMemo(() => columns.map(({ width }) => width * LEAST), [columns]);
+  const leastWidths = useMemo(() => columns.map(leastOf), [columns]);
   const checkWidth = onSelect === undefined ? 0 : CHECK_WIDTH;
   const drawn = useColumnWindow({ frame, leastWidths, checkWidth, isWhole: isOfCards || isPrinting });
   const minWidth = isOfCards ? 0 : sumOf(leastWidths) + checkWidth;

@@ -39,6 +39,7 @@ export const deviceColumns = (names: Names): DataColumn<DeviceSummary>[] => [
     id: 'status',
     header: 'Status',
     width: 130,
+    least: 126,
     value: (device) => device.status,
     cell: (device) => (
       <DeviceStatusText status={device.status} presence={device.presence} maintenance={device.maintenance} />
@@ -97,6 +98,7 @@ export const deviceColumns = (names: Names): DataColumn<DeviceSummary>[] => [
     id: 'lastSeen',
     header: 'Last seen',
     width: 120,
+    least: 108,
     value: ({ lastSeenAt }) => lastSeenAt,
     cell: ({ lastSeenAt }) => <When at={lastSeenAt} />,
   },
