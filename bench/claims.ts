@@ -105,6 +105,7 @@ function nodeOf(redisOfNode: RedisConnection, nodeId: string): Node {
     onOutdated: () => {},
     onReplaced: () => {},
     onTied: () => {},
+    onUnanswered: () => {},
     // Only what it says at the end is of interest.
     log: createLogger(
       'info',

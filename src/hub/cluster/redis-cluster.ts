@@ -23,7 +23,7 @@ export async function joinCluster(parts: {
   nodeId: string;
   /** Another node has claimed the device while this one could not be notified. */
   onSuperseded: (deviceId: string, epoch: number) => void;
-  /** Another node has claimed the device under the same epoch while Redis was away. */
+  /** The device has to be claimed again. */
   onTied: (deviceId: string) => void;
   /** Redis is back or has lost its data. */
   onReturn: () => void;
@@ -41,6 +41,9 @@ export async function joinCluster(parts: {
       isGone: (id) => bus.isGone(id),
       onOutdated: parts.onSuperseded,
       onTied: parts.onTied,
+      onUnanswered: (deviceId, epoch) => {
+        void bus.broadcast({ kind: 'superseded', deviceId, epoch }).catch(() => undefined);
+      },
       onReplaced: (owner, deviceId, epoch) => {
         // A node that misses this announces its own claim again when it returns, and learns of the newer one then.
         void bus.send(owner, { kind: 'superseded', deviceId, epoch }).catch(() => false);

@@ -93,6 +93,7 @@ export class RedisClaims {
   readonly #onOutdated: (id: string, epoch: number) => void;
   readonly #onReplaced: (nodeId: string, id: string, epoch: number) => void;
   readonly #onTied: (id: string) => void;
+  readonly #onUnanswered: (id: string, epoch: number) => void;
   readonly #log: Logger;
   readonly #own: Map<string, number>[] = Array.from({ length: BUCKETS }, () => new Map<string, number>());
   /** Buckets whose claims Redis may not have. */
@@ -116,9 +117,11 @@ export class RedisClaims {
     onReplaced: (nodeId: string, id: string, epoch: number) => void;
     /**
      * Called if both nodes claimed the key under the same epoch while Redis was away, or if Redis has carried out a claim
-     * of this node that it took for failed: the key has to be claimed again.
+     * of this node that it took for failed, under a greater epoch: the key has to be claimed again.
      */
     onTied: (id: string) => void;
+    /** Called if it is not known which node had the key before, because Redis carried out the claim and did not answer. */
+    onUnanswered: (id: string, epoch: number) => void;
     log: Logger;
   }) {
     this.#redis = parts.redis;
@@ -128,6 +131,7 @@ export class RedisClaims {
     this.#onOutdated = parts.onOutdated;
     this.#onReplaced = parts.onReplaced;
     this.#onTied = parts.onTied;
+    this.#onUnanswered = parts.onUnanswered;
     this.#log = parts.log;
   }
 
@@ -293,7 +297,8 @@ export class RedisClaims {
       if (id === undefined || epoch === undefined || claim === undefined) continue;
       if (own.get(id) !== epoch) continue;
       if (claim.nodeId === this.#nodeId) {
-        // Redis has carried out a claim whose answer came too late. Nobody could release it.
+        this.#onUnanswered(id, Math.max(claim.epoch, epoch));
+        // Nobody could release a claim under an epoch that is not known.
         if (claim.epoch > epoch) this.#onTied(id);
       } else if (claim.epoch > epoch) this.#onOutdated(id, claim.epoch);
       else if (claim.epoch === epoch) this.#onTied(id);

@@ -59,6 +59,7 @@ for (const { kind, startOrSkip } of REDIS_KINDS) {
         onOutdated: (...args) => void calls.push([nodeId, 'outdated', ...args]),
         onReplaced: (...args) => void calls.push([nodeId, 'replaced', ...args]),
         onTied: (...args) => void calls.push([nodeId, 'tied', ...args]),
+        onUnanswered: (...args) => void calls.push([nodeId, 'unanswered', ...args]),
         log: log.log,
       });
       all.push(claims);

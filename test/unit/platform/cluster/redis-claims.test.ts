@@ -143,6 +143,7 @@ describe('claims on Redis', () => {
       onOutdated: (...args) => void calls.push(['outdated', ...args]),
       onReplaced: (...args) => void calls.push(['replaced', ...args]),
       onTied: (...args) => void calls.push(['tied', ...args]),
+      onUnanswered: (...args) => void calls.push(['unanswered', ...args]),
       log: log.log,
     });
   });
@@ -256,11 +257,19 @@ describe('claims on Redis', () => {
     expect((await claims.claim('device-4', 'north')).previous).to.deep.equal(tied);
   });
 
-  it('that Redis has carried out, but answered too late, are made again', async () => {
+  it('that Redis has carried out, but answered too late, are made again where their epoch is greater', async () => {
     const { epoch } = await claims.claim('device-1', 'north');
+    const { epoch: greater } = await claims.claim('device-2', 'north');
     held.set('device-1', `${epoch + 1}:north`);
+    held.set('device-2', `${greater - 1}:north`);
     await announced();
-    expect(calls).to.deep.equal([['tied', 'device-1']]);
+    const byDevice = (one: unknown[], other: unknown[]) => String(one[1]).localeCompare(String(other[1]));
+    expect(calls.toSorted(byDevice)).to.deep.equal([
+      ['unanswered', 'device-1', epoch + 1],
+      ['tied', 'device-1'],
+      ['unanswered', 'device-2', greater],
+    ]);
+    expect(held.get('device-2')).to.equal(`${greater}:north`);
   });
 
   it('stand under names of their kind and bucket, which a cluster keeps together', async () => {
