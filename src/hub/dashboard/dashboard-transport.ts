@@ -121,8 +121,8 @@ class DashboardSubscriptions {
   }
 
   /** The caller may see other devices now, with the same rights. */
-  reread(): void {
-    for (const { subscription } of this.#open.values()) subscription.reread();
+  accessChanged(): void {
+    for (const { subscription } of this.#open.values()) subscription.accessChanged();
   }
 
   close(): void {
@@ -250,7 +250,7 @@ function serve(socket: DashboardSocket, parts: DashboardParts): void {
       socket.disconnect(true);
     },
     onDevicesChanged() {
-      subscriptions.reread();
+      subscriptions.accessChanged();
       const { caller: now } = access;
       const rechecks = [queries.recheck(now), jobs.recheck(now), terminals.recheck(now)];
       Promise.all(rechecks).catch((error: unknown) => {

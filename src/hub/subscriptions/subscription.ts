@@ -79,6 +79,8 @@ export class Subscription {
   #failures = 0;
   /** Set while the list waits to be read from the beginning again, because that has failed. */
   #retry: Timer | undefined;
+  /** Whether the list was not read since the caller may see other devices. */
+  #isAccessUnknown = false;
   /** Whether the client was told that its list is complete. */
   #isComplete = false;
 
@@ -169,6 +171,12 @@ export class Subscription {
     if (belongs === isShown && this.#state !== 'reading') return;
     if (belongs) this.entered(summary());
     else this.left(deviceId);
+  }
+
+  /** The caller may see other devices now. What is shown may not be theirs to see, so it has to be read at once. */
+  accessChanged(): void {
+    this.#isAccessUnknown = true;
+    this.reread();
   }
 
   /** Reads the whole list again, because it should show other devices or may have missed changes. */
@@ -328,6 +336,8 @@ export class Subscription {
       }
       if (isLast) {
         pass.isRead = true;
+        // Otherwise it was read before, and is read once more.
+        if (!this.#isOutdated) this.#isAccessUnknown = false;
         for (const id of pass.unseen) if (!this.#entered.has(id)) this.left(id);
       }
       this.#live();
@@ -338,7 +348,7 @@ export class Subscription {
 
   #readLater(): void {
     if (this.#state === 'stopped') return;
-    const afterMs = READ_AGAIN_AFTER_MS[this.#failures++];
+    const afterMs = this.#isAccessUnknown ? undefined : READ_AGAIN_AFTER_MS[this.#failures++];
     // The client subscribes again when it can.
     if (afterMs === undefined) return this.#flow.cutOff();
     this.#retry = clock.setTimeout(

@@ -180,6 +180,20 @@ describe('a subscriber that reads slowly', () => {
     expect(flow.cutOffs).to.equal(1);
   });
 
+  it('is disconnected at once when it may see other devices and the list cannot be read', async () => {
+    open(...many(3));
+    subscription.accessChanged();
+    await takeAll();
+    expect(flow.cutOffs).to.equal(0);
+    stored = new Error('the database is away');
+    subscription.reread();
+    await takeAll();
+    expect(flow.cutOffs).to.equal(0);
+    subscription.accessChanged();
+    await takeAll();
+    expect(flow.cutOffs).to.equal(1);
+  });
+
   it('is shown what it has missed when the list can be read again', async () => {
     open(...many(1500));
     changeAll(1500, 'first');
