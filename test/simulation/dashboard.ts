@@ -1,5 +1,6 @@
 import type { DashboardParts } from '../../src/hub/dashboard/dashboard-transport.ts';
-import { storedPages, Subscription } from '../../src/hub/subscriptions/subscription.ts';
+import { storedPages } from '../../src/hub/subscriptions/pages.ts';
+import { Subscription } from '../../src/hub/subscriptions/subscription.ts';
 import type { Caller } from '../../src/platform/context.ts';
 import type { DevicesDelta, DeviceStatus } from '../../src/protocol/index.ts';
 import type { Process, World } from './world.ts';

@@ -37,7 +37,8 @@ import type {
 } from '../ports.ts';
 import { DashboardTerminals } from '../terminals/dashboard-terminals.ts';
 import { deltaEvent } from '../subscriptions/device-change.ts';
-import { type PageReader, storedPages, Subscription } from '../subscriptions/subscription.ts';
+import { type PageReader, storedPages } from '../subscriptions/pages.ts';
+import { Subscription } from '../subscriptions/subscription.ts';
 
 const MAX_SUBSCRIPTIONS = 20;
 

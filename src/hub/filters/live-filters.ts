@@ -5,12 +5,8 @@ import type { Logger } from '../../platform/logger.ts';
 import type { DevicesSubscribe, DeviceSummary } from '../../protocol/index.ts';
 import type { CompiledRules, FleetDevice, FleetStore, StoredDevice } from '../ports.ts';
 import { type DeviceChange, recordChange, subscriptionScope } from '../subscriptions/device-change.ts';
-import {
-  byHostname,
-  PAGE_DEVICES,
-  type PageReader,
-  type Subscription,
-} from '../subscriptions/subscription.ts';
+import { byHostname, PAGE_DEVICES, type PageReader } from '../subscriptions/pages.ts';
+import type { Subscription } from '../subscriptions/subscription.ts';
 import { type CompiledFilter, CompiledFilters, evaluate, type FilterSubscriber } from './compiled-filters.ts';
 import {
   ALL_FIELDS,

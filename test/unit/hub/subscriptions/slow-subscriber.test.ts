@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { FRAME_MS, Subscription, onePage } from '../../../../src/hub/subscriptions/subscription.ts';
+import { onePage } from '../../../../src/hub/subscriptions/pages.ts';
+import { FRAME_MS, Subscription } from '../../../../src/hub/subscriptions/subscription.ts';
 import { DeviceChange } from '../../../../src/hub/subscriptions/device-change.ts';
 import type { FlowControl } from '../../../../src/hub/wire/flow-controlled-client.ts';
 import type { DeviceSummary } from '../../../../src/protocol/index.ts';
