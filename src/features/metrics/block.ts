@@ -1,5 +1,6 @@
+import { finished, type Pieces } from '../../platform/turns.ts';
 import { DamagedBlock, POINTS_MAX, Reader, SLOTS_MAX, Writer } from './block-bytes.ts';
-import { COMPACT_VERSION, readCompact, writeCompact } from './compact-block.ts';
+import { COMPACT_VERSION, readingCompact, writeCompact } from './compact-block.ts';
 import { type Block, metricOfId, METRICS, type MetricName, type ReadBlock, type Series } from './metric.ts';
 import { inFigures, inUnits } from './units.ts';
 
@@ -76,11 +77,18 @@ export function packCompactBlock(
  */
 export function unpackBlock(
   bytes: Uint8Array,
-  wants: (metric: MetricName) => boolean = () => true,
+  wants?: (metric: MetricName) => boolean,
 ): ReadBlock | undefined {
+  return finished(unpacking(bytes, wants));
+}
+
+function* unpacking(
+  bytes: Uint8Array,
+  wants: (metric: MetricName) => boolean = () => true,
+): Pieces<ReadBlock | undefined> {
   const input = new Reader(bytes);
   const version = input.byte();
-  if (version === COMPACT_VERSION) return readCompact(bytes.subarray(1), wants);
+  if (version === COMPACT_VERSION) return yield* readingCompact(bytes.subarray(1), wants);
   if (version !== VERSION) return undefined;
   const hasRange = input.byte() === 1;
   const stepSeconds = input.step();
@@ -125,8 +133,16 @@ export function readableBlock(
   bytes: Uint8Array,
   wants?: (metric: MetricName) => boolean,
 ): ReadBlock | undefined {
+  return finished(readingBlock(bytes, wants));
+}
+
+/** The same in pieces: a block of a day may have thousands of series. */
+export function* readingBlock(
+  bytes: Uint8Array,
+  wants?: (metric: MetricName) => boolean,
+): Pieces<ReadBlock | undefined> {
   try {
-    return unpackBlock(bytes, wants);
+    return yield* unpacking(bytes, wants);
   } catch (error) {
     if (error instanceof DamagedBlock) return undefined;
     throw error;

@@ -1,5 +1,6 @@
 import { brotliCompressSync, brotliDecompressSync, constants, crc32 } from 'node:zlib';
 import { groupedBy } from '../../platform/grouped-by.ts';
+import type { Pieces } from '../../platform/turns.ts';
 import { DamagedBlock, POINTS_MAX, Reader, SLOTS_MAX, Writer } from './block-bytes.ts';
 import { metricOfId, METRICS, type MetricName, type ReadBlock, type Series } from './metric.ts';
 import { inFigures, inUnits } from './units.ts';
@@ -147,8 +148,11 @@ function decompressedStream(stream: Uint8Array, maxOutputLength: number): Uint8A
   }
 }
 
-/** Reads the wanted series of a block, from behind its version. Throws `DamagedBlock`. */
-export function readCompact(bytes: Uint8Array, wants: (metric: MetricName) => boolean): ReadBlock {
+/** Reads the wanted series of a block, from behind its version; each is a piece. Throws `DamagedBlock`. */
+export function* readingCompact(
+  bytes: Uint8Array,
+  wants: (metric: MetricName) => boolean,
+): Pieces<ReadBlock> {
   const input = new Reader(decompressed(bytes));
   const hasRange = input.byte() === 1;
   const stepSeconds = input.step();
@@ -181,6 +185,7 @@ export function readCompact(bytes: Uint8Array, wants: (metric: MetricName) => bo
         max = figures(average.map((value, at) => value + (above[at] ?? 0)));
       }
       series.push({ metric, label: Buffer.from(name).toString(), slots: [...slots], min, avg, max });
+      yield;
     }
     if (!part.isAtEnd) throw new DamagedBlock('A metric of the block has another length than stated.');
   }
