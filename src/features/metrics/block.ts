@@ -1,6 +1,6 @@
 import { finished, type Pieces } from '../../platform/turns.ts';
 import { DamagedBlock, POINTS_MAX, Reader, SLOTS_MAX, Writer } from './block-bytes.ts';
-import { COMPACT_VERSION, readingCompact, writeCompact } from './compact-block.ts';
+import { COMPACT_VERSION, readingCompact, writingCompact } from './compact-block.ts';
 import { type Block, metricOfId, METRICS, type MetricName, type ReadBlock, type Series } from './metric.ts';
 import { inFigures, inUnits } from './units.ts';
 
@@ -63,12 +63,18 @@ export function packBlock({ stepSeconds, series }: Block, { hasRange }: { hasRan
  * left out.
  * @returns `undefined` if it has more series or figures than 24 blocks of an hour may have
  */
-export function packCompactBlock(
+export function packCompactBlock(block: Block, form: { hasRange: boolean }): Buffer | undefined {
+  return finished(packingCompactBlock(block, form));
+}
+
+/** The same in pieces. */
+export function* packingCompactBlock(
   { stepSeconds, series }: Block,
   { hasRange }: { hasRange: boolean },
-): Buffer | undefined {
+): Pieces<Buffer | undefined> {
   const kept = series.flatMap(usable);
-  return writeCompact({ stepSeconds, series: kept, slots: allSlots(kept), hasRange });
+  yield;
+  return yield* writingCompact({ stepSeconds, series: kept, slots: allSlots(kept), hasRange });
 }
 
 /**

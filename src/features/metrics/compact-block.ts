@@ -54,13 +54,13 @@ const WINDOW_BITS = 16;
 const signed = (difference: number) => (difference > 0 ? difference * 2 - 1 : 0 - difference * 2);
 const unsigned = (number: number) => (number % 2 === 1 ? (number + 1) / 2 : 0 - number / 2);
 
-/** Writes a block whose series are usable. `undefined`: it has more than a block may have. */
-export function writeCompact({
+/** Writes a block whose series are usable; each is a piece. `undefined`: it has more than a block may have. */
+export function* writingCompact({
   stepSeconds,
   slots: all,
   series,
   hasRange,
-}: Omit<ReadBlock, 'hasUnknown'> & { hasRange: boolean }): Buffer | undefined {
+}: Omit<ReadBlock, 'hasUnknown'> & { hasRange: boolean }): Pieces<Buffer | undefined> {
   const points = series.reduce((sum, { slots }) => sum + slots.length, all.length);
   if (series.length > COMPACT_SERIES_MAX || points > POINTS_MAX) return undefined;
   const names = new Places<string>();
@@ -93,6 +93,7 @@ export function writeCompact({
       part.number(set);
       const average = inUnits(one, one.avg, stepSeconds);
       writeColumn(part, average);
+      yield;
       if (!hasRange) continue;
       const min = inUnits(one, one.min, stepSeconds);
       const max = inUnits(one, one.max, stepSeconds);

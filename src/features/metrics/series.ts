@@ -1,6 +1,6 @@
 import { MINUTE_MS, HOUR_MS } from '../../clock.ts';
 import { type MetricSample, SAMPLE_SECONDS, SAMPLES_KEPT_HOURS } from '../../protocol/index.ts';
-import { finished, type Pieces } from '../../platform/turns.ts';
+import type { Pieces } from '../../platform/turns.ts';
 import { SERIES_MAX } from './block.ts';
 import { type Block, kindOf, type MetricName, PLAIN_METRICS, type ReadBlock, type Series } from './metric.ts';
 
@@ -216,12 +216,7 @@ export class Summary {
     this.#stepMs = stepMs;
   }
 
-  /** @param beginsAt  the time of the block's first slot, in ms */
-  add(block: Block, beginsAt: number): void {
-    finished(this.adding(block, beginsAt));
-  }
-
-  /** The same in pieces: each series is one. */
+  /** Adds a block, in pieces: each series is one. @param beginsAt  the time of the block's first slot, in ms */
   *adding({ stepSeconds, series }: Block, beginsAt: number): Pieces<void> {
     for (const { metric, label, slots, min, avg, max } of series) {
       const key = keyOf(metric, label);
