@@ -148,6 +148,18 @@ export function isWindowOpen(
   return now.getTime() - skipped.at.getTime() < openMinutes * MINUTE_MS;
 }
 
+/** For how many minutes of a day the window of a schedule is closed; 0 without one. */
+export const closedMinutes = ({
+  windowStart,
+  windowEnd,
+}: {
+  windowStart: string | null;
+  windowEnd: string | null;
+}): number =>
+  windowStart === null || windowEnd === null
+    ? 0
+    : (minuteOfDay(windowStart) - minuteOfDay(windowEnd) + DAY_MINUTES) % DAY_MINUTES;
+
 /** When the window of a schedule that has one opens next. */
 export function windowOpensAt({ windowStart }: BackupSchedule, timeZone: string, now: Date): Date {
   const [hour, minute] = (windowStart ?? '00:00').split(':').map(Number);
