@@ -79,11 +79,25 @@ export const written = (stream: Writable): Promise<void> =>
     stream.write('', () => resolve());
   });
 
+/**
+ * The text of a file that a user has written: in UTF-8, or in UTF-16 with its mark, as Windows PowerShell writes it. The
+ * mark is no part of the text. Throws for other bytes, which would silently become other characters.
+ */
+export async function textOf(io: Pick<CommandIo, 'cwd'>, file: string): Promise<string> {
+  const bytes = await readFile(fileOf(io, file));
+  const isUtf16 = bytes[0] === 0xff && bytes[1] === 0xfe;
+  try {
+    return new TextDecoder(isUtf16 ? 'utf-16le' : 'utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new Error(`${file} is not text in UTF-8.`, { cause });
+  }
+}
+
 /** Secrets never come from arguments, which every user of the machine can read in the list of processes. */
 
 /** The first line of a file, or of the standard input. */
 export async function secretFrom(io: CommandIo, source: { file: string } | 'stdin'): Promise<string> {
-  const whole = source === 'stdin' ? await text(io.stdin) : await readFile(fileOf(io, source.file), 'utf8');
+  const whole = source === 'stdin' ? await text(io.stdin) : await textOf(io, source.file);
   const [line = ''] = whole.split(/\r?\n/, 1);
   return line;
 }

@@ -11,11 +11,18 @@ import { inFull } from './short-forms.ts';
  * all output is written.
  */
 export async function run(args: readonly string[], io: CommandIo): Promise<number> {
+  let failure: NodeJS.ErrnoException | undefined;
+  io.stdout.on('error', (error: NodeJS.ErrnoException) => (failure ??= error));
+  // Nothing is left to say it on.
+  io.stderr.on('error', () => {});
   const exitCode = await runCommand(args, io);
   // Remarks reach standard error after standard output.
   await written(io.stdout);
+  // A reader that goes, as `head` does, has what it wanted. A full disk has not.
+  const isIncomplete = failure !== undefined && failure.code !== 'EPIPE';
+  if (isIncomplete) io.stderr.write(`The output cannot be written (${failure?.code ?? failure?.message}).\n`);
   await written(io.stderr);
-  return exitCode;
+  return isIncomplete ? 2 : exitCode;
 }
 
 async function runCommand(args: readonly string[], io: CommandIo): Promise<number> {

@@ -2,7 +2,7 @@ import { DAY_MS, HOUR_MS } from '../clock.ts';
 
 /**
  * Times on the clocks of a time zone. They are handled as milliseconds, as if they were times of UTC, so that days can be
- * counted. `nextRun` of the jobs is not used here: it skips a day that a zone leaves out, and knows no single dates.
+ * counted. `nextRun` of the jobs is not used here: it knows no single dates.
  */
 
 /** By the name in small letters: a zone may be spelled in either case, in a million ways. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type CommandIo, fileOf } from '../io.ts';
+import { type CommandIo, textOf } from '../io.ts';
 import { filterIdOf } from './names.ts';
 import { type Api, apiOf, type Query } from './api.ts';
 import { EXIT, RemoteFailure, profileNamed, type Profile } from './profiles.ts';
@@ -12,7 +12,6 @@ import {
   type DevicesSubscribe,
   type DeviceSummary,
 } from '../../protocol/index.ts';
-import { readFile } from 'node:fs/promises';
 
 const Ok = z.object({ ok: z.literal(true) });
 
@@ -164,9 +163,7 @@ export async function conditionsOf(
   if (conditions === undefined) {
     return simple.length === 0 ? undefined : { operator: 'AND', conditions: simple };
   }
-  const given = parsed(
-    conditions.startsWith('@') ? await contentOf(fileOf(io, conditions.slice(1))) : conditions,
-  );
+  const given = parsed(conditions.startsWith('@') ? await contentOf(io, conditions.slice(1)) : conditions);
   return simple.length === 0 ? given : { operator: 'AND', conditions: [given, ...simple] };
 }
 
@@ -202,9 +199,9 @@ function parsed(text: string): unknown {
   }
 }
 
-async function contentOf(file: string): Promise<string> {
+async function contentOf(io: CommandIo, file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8');
+    return await textOf(io, file);
   } catch (error) {
     throw new RemoteFailure(EXIT.failed, `--conditions: ${error instanceof Error ? error.message : ''}`);
   }

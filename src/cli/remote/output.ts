@@ -76,8 +76,8 @@ export interface Output {
   /** Width of the terminal; `undefined` if the output is not a terminal, and is not cut. */
   readonly width: number | undefined;
   /**
-   * Aborted when standard output was closed: `muster devices | head` has what it wanted when `head` ends. The
-   * command then ends quietly, with success, and what it runs on devices ends with it.
+   * Aborted when standard output takes no more: `muster devices | head` has what it wanted when `head` ends. The
+   * command then ends quietly, and what it runs on devices ends with it. With success, unless it could not be written.
    */
   readonly unread: AbortSignal;
   /** Text that is already escaped (`visible`). */
@@ -94,10 +94,7 @@ export function createOutput(
   { json = false }: { json?: boolean | undefined },
 ): Output {
   const unread = new AbortController();
-  stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    unread.abort();
-  });
+  stdout.on('error', () => unread.abort());
   let isAtStart = true;
   const write = (text: string) => {
     if (text === '') return;

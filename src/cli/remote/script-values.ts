@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises';
-import { ask, type CommandIo, fileOf, Unanswered } from '../io.ts';
+import { ask, type CommandIo, textOf, Unanswered } from '../io.ts';
 import { EXIT, RemoteFailure } from './profiles.ts';
 
 /** The values of the parameters and secrets of a script, as the command line names them. */
@@ -28,7 +27,7 @@ export async function secretsOf(io: CommandIo, given: readonly string[]): Promis
 
 /** The whole file, because a secret may be a key of many lines. The end of the last line is that of the file. */
 async function secretOfFile(io: CommandIo, file: string): Promise<string> {
-  return (await readFile(fileOf(io, file), 'utf8')).replace(/\r?\n$/, '');
+  return (await textOf(io, file)).replace(/\r?\n$/, '');
 }
 
 async function askedSecret(io: CommandIo, name: string): Promise<string> {

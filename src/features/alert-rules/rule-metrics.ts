@@ -153,9 +153,13 @@ export function figuresOf(metric: RuleMetricName, { beginsAt, stepSeconds, serie
         })),
       }));
   }
+  // A day of the history may name thousands of volumes.
+  const sizes = new Map(
+    series.flatMap((one) => (one.metric === 'volumeTotalBytes' ? [[one.label, one] as const] : [])),
+  );
   return series.flatMap((used) => {
     if (used.metric !== 'volumeUsedBytes') return [];
-    const total = sizesOf(series, used);
+    const total = sizes.get(used.label);
     if (total === undefined) return [];
     const points: Point[] = [];
     let place = 0;

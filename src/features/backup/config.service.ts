@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { patchRecorded } from '../../platform/db/base-model.ts';
@@ -132,7 +133,9 @@ export async function updateConfig(
     await lockOrganization(ctx.tx, config.orgId);
     await endDefault(ctx, config.orgId);
   }
-  const isScheduledAnew = patch.schedule !== undefined || (patch.enabled === true && !config.enabled);
+  // A form sends a schedule that it does not change as well.
+  const hasNewSchedule = patch.schedule !== undefined && !isDeepStrictEqual(patch.schedule, config.schedule);
+  const isScheduledAnew = hasNewSchedule || (patch.enabled === true && !config.enabled);
   const changes = {
     ...omitUndefined(patch),
     ...(details === undefined ? {} : detailsToStore(id, details, encryptor)),

@@ -206,6 +206,7 @@ const PROTECTIONS = `(
   select coalesce(jsonb_agg(jsonb_build_object(
     'repositoryId', r.id, 'configId', c.id, 'configName', c.name, 'provider', r.provider,
     'frequency', case when c.enabled then c.schedule ->> 'frequency' end,
+    'windowStart', c.schedule ->> 'windowStart', 'windowEnd', c.schedule ->> 'windowEnd',
     'since', ${ms('greatest(c.scheduled_since, r.created_at)')},
     'snapshots', (
       select coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'receivedAt', ${ms('s.received_at')},

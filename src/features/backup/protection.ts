@@ -1,5 +1,6 @@
 import { MINUTE_MS } from '../../clock.ts';
 import { z } from 'zod';
+import { closedMinutes } from './schedule.ts';
 
 // The facts about how well a device is protected, from which alerts, readiness and SLA events are computed.
 
@@ -38,6 +39,9 @@ const StoredProtection = z.object({
   provider: z.enum(['server', 's3', 'local']),
   /** `null` if backups begin by hand only. */
   frequency: z.enum(['hourly', 'daily', 'weekly', 'monthly']).nullable(),
+  /** The window of its schedule; null: it has none. */
+  windowStart: z.string().nullable(),
+  windowEnd: z.string().nullable(),
   /** When the configuration became what it is, or the repository was made: the later of both. */
   since: Moment,
   /** The newest snapshots, the newest first. */
@@ -91,9 +95,18 @@ const GRACE = { hourly: 120, daily: 720, weekly: 2880, monthly: 4320 } as const;
 export const minutesSince = (at: Date, now: Date): number =>
   Math.max(0, (now.getTime() - at.getTime()) / MINUTE_MS);
 
-/** The age at which the newest snapshot becomes a problem: one interval and its grace; `undefined`: none is expected. */
-export const expectedWithinMinutes = ({ frequency }: Pick<Protection, 'frequency'>): number | undefined =>
-  frequency === null ? undefined : MINUTES[frequency] + GRACE[frequency];
+/** What says how often backups come. */
+type Rhythm = Pick<Protection, 'frequency' | 'windowStart' | 'windowEnd'>;
+
+/**
+ * The age at which the newest snapshot becomes a problem: one interval and its grace; `undefined`: none is expected. A
+ * backup of each hour comes in its window only, so that the longest interval is the time in which that is closed.
+ */
+export function expectedWithinMinutes({ frequency, windowStart, windowEnd }: Rhythm): number | undefined {
+  if (frequency === null) return undefined;
+  const closed = frequency === 'hourly' ? closedMinutes({ windowStart, windowEnd }) : 0;
+  return MINUTES[frequency] + GRACE[frequency] + closed;
+}
 
 /**
  * Since when a scheduled backup is missing, by the server's clock; `undefined` if none is.
@@ -101,10 +114,10 @@ export const expectedWithinMinutes = ({ frequency }: Pick<Protection, 'frequency
  * @param newest  when the last good one was had
  */
 export function lateSince(
-  { frequency, since, newest }: Pick<Protection, 'frequency' | 'since'> & { newest: Date | undefined },
+  { since, newest, ...rhythm }: Rhythm & Pick<Protection, 'since'> & { newest: Date | undefined },
   now: Date,
 ): Date | undefined {
-  const allowed = expectedWithinMinutes({ frequency });
+  const allowed = expectedWithinMinutes(rhythm);
   const reference = newest !== undefined && newest > since ? newest : since;
   if (allowed === undefined || minutesSince(reference, now) <= allowed) return undefined;
   return new Date(reference.getTime() + allowed * MINUTE_MS);

@@ -114,10 +114,11 @@ const KEPT_MINUTES = 60;
 /**
  * Whether backups may begin now. Without a window they always may. If clocks are set forward over the begin of a
  * window, it is open from that moment on, for its length or at least an hour of it; over its end, it keeps its length;
- * within it, it keeps at least an hour. So a night in spring has its backup.
+ * within it, it keeps at least an hour, and what it has of an hour after the time of its backups. So a night in spring
+ * has its backup.
  */
 export function isWindowOpen(
-  { windowStart, windowEnd }: BackupSchedule,
+  { frequency, time, windowStart, windowEnd }: BackupSchedule,
   timeZone: string,
   now: Date,
 ): boolean {
@@ -130,15 +131,34 @@ export function isWindowOpen(
   const kept = Math.min(length, KEPT_MINUTES);
   /** Minutes for which the window was open before the change; its length or more if that was outside of it. */
   const before = (DAY_MINUTES - behind(windowStart)) % DAY_MINUTES;
+  /** Of the hour after the time of backups, in which all devices begin. Those whose time is skipped begin at the change. */
+  const leftAfter = (clock: string) => {
+    const afterTime = (minuteOfDay(windowEnd) - minuteOfDay(clock) + DAY_MINUTES) % DAY_MINUTES;
+    const since = behind(clock) < skipped.minutes ? 0 : DAY_MINUTES - behind(clock);
+    return Math.min(afterTime, KEPT_MINUTES) - since;
+  };
   const isBeginSkipped = behind(windowStart) < skipped.minutes;
   const isEndSkipped = behind(windowEnd) < skipped.minutes;
   const openMinutes = Math.max(
+    frequency === 'hourly' || time === undefined ? 0 : leftAfter(time),
     isBeginSkipped ? Math.min(length, Math.max(skipped.minutes, KEPT_MINUTES)) : 0,
     isEndSkipped ? behind(windowEnd) : 0,
     !isBeginSkipped && before < length ? kept - before : 0,
   );
   return now.getTime() - skipped.at.getTime() < openMinutes * MINUTE_MS;
 }
+
+/** For how many minutes of a day the window of a schedule is closed; 0 without one. */
+export const closedMinutes = ({
+  windowStart,
+  windowEnd,
+}: {
+  windowStart: string | null;
+  windowEnd: string | null;
+}): number =>
+  windowStart === null || windowEnd === null
+    ? 0
+    : (minuteOfDay(windowStart) - minuteOfDay(windowEnd) + DAY_MINUTES) % DAY_MINUTES;
 
 /** When the window of a schedule that has one opens next. */
 export function windowOpensAt({ windowStart }: BackupSchedule, timeZone: string, now: Date): Date {

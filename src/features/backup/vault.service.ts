@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
@@ -164,7 +165,8 @@ export async function updateVault(
   const { schedule } = patch;
   await patchRecorded(ctx, vault, {
     ...omitUndefined(patch),
-    ...(schedule === undefined
+    // A form sends a schedule that it does not change as well. A sync that has failed is tried again when it was to be.
+    ...(schedule === undefined || isDeepStrictEqual(schedule, vault.schedule)
       ? {}
       : { nextSyncAt: await nextSyncOf(ctx, { deviceId: vault.deviceId, schedule }) }),
   });

@@ -277,6 +277,7 @@ const NEWEST_FIRST = 'order by j.id desc limit 1';
 
 const FACTS = `select c.id as "configId", c.org_id as "orgId", c.name,
     case when c.enabled then c.schedule ->> 'frequency' end as frequency,
+    c.schedule ->> 'windowStart' as "windowStart", c.schedule ->> 'windowEnd' as "windowEnd",
     ${ms('coalesce(c.scheduled_since, c.created_at)')} as since,
     -- The release before this one, which may still be running, does not write the column.
     ${ms(`greatest(c.last_success_at, (select j.finished_at ${ENDED_RUNS} and j.status <> 'failed' ${NEWEST_FIRST}))`)}

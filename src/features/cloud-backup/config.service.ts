@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
@@ -130,7 +131,8 @@ export async function updateCloudConfig(
   if (allUsers === targetUsers.length > 0) {
     throw invalid('body.targetUsers', 'must name users, unless allUsers is true');
   }
-  const isScheduledAnew = patch.schedule !== undefined || patch.enabled !== undefined;
+  // A form sends a schedule that it does not change as well.
+  const isScheduledAnew = !isDeepStrictEqual(schedule, config.schedule) || enabled !== config.enabled;
   const changes = {
     ...omitUndefined(patch),
     // Missed runs are not repeated.

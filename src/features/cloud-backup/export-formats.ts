@@ -78,6 +78,7 @@ const Pattern = z.object({
   type: words,
   interval: z.number().nullish().catch(null),
   daysOfWeek: z.array(z.string()).catch([]),
+  firstDayOfWeek: words,
   dayOfMonth: z.number().nullish().catch(null),
   month: z.number().nullish().catch(null),
   index: words,
@@ -174,19 +175,13 @@ function ruleOf({ recurrence, start, isAllDay }: Event): string | undefined {
   const frequency = FREQUENCIES[recurrence?.pattern.type ?? ''];
   if (recurrence === null || recurrence === undefined || frequency === undefined) return undefined;
   const { pattern, range } = recurrence;
-  const isRelative = pattern.type?.startsWith('relative') === true;
-  const index = isRelative ? (INDEXES[pattern.index ?? ''] ?? '') : '';
-  const days = pattern.daysOfWeek
-    .map((day) => `${index}${day.slice(0, 2).toUpperCase()}`)
-    .filter((day) => /^-?\d?[A-Z]{2}$/.test(day));
   return [
     `FREQ=${frequency}`,
     `INTERVAL=${pattern.interval ?? 1}`,
-    ...(days.length === 0 ? [] : [`BYDAY=${days.join(',')}`]),
-    ...(pattern.type?.startsWith('absolute') === true && (pattern.dayOfMonth ?? 0) > 0
-      ? [`BYMONTHDAY=${pattern.dayOfMonth}`]
+    ...daysOf(pattern, daysBetween(range, start), start),
+    ...(frequency === 'YEARLY' && (pattern.month ?? 0) > 0
+      ? [`BYMONTH=${monthOf(pattern, daysBetween(range, start), start)}`]
       : []),
-    ...(frequency === 'YEARLY' && (pattern.month ?? 0) > 0 ? [`BYMONTH=${pattern.month}`] : []),
     ...(range.type === 'numbered' ? [`COUNT=${range.numberOfOccurrences ?? 1}`] : []),
     ...(range.type === 'endDate' && isDay(range.endDate)
       ? [`UNTIL=${isAllDay === true ? compact(range.endDate) : endOf(range, start)}`]
@@ -194,21 +189,66 @@ function ruleOf({ recurrence, start, isAllDay }: Event): string | undefined {
   ].join(';');
 }
 
+const WEEKDAYS = ['SU', 'MO', 'TU', 'WE', 'TH', 'FR', 'SA'];
+
+/** The weekday that lies so many days later; nothing if it is none. */
+function weekday(name: string | null | undefined, later: number): string[] {
+  const at = WEEKDAYS.indexOf((name ?? '').slice(0, 2).toUpperCase());
+  return at < 0 ? [] : [WEEKDAYS[(at + later + 7) % 7] ?? ''];
+}
+
+/** The days of a pattern, which are those of its own time zone, as days of UTC. */
+function daysOf(pattern: z.infer<typeof Pattern>, later: number, start: z.infer<typeof When>): string[] {
+  const days = pattern.daysOfWeek.flatMap((day) => weekday(day, later));
+  const byDay = days.length === 0 ? [] : [`BYDAY=${days.join(',')}`];
+  if (pattern.type === 'absoluteMonthly' || pattern.type === 'absoluteYearly') {
+    const day = pattern.dayOfMonth ?? 0;
+    if (day <= 0) return byDay;
+    const isOfYear = pattern.type === 'absoluteYearly' && later !== 0;
+    const shifted = isOfYear ? Number(start?.dateTime?.slice(8, 10)) : inMonth(day + later);
+    return [...byDay, `BYMONTHDAY=${shifted}`];
+  }
+  if (pattern.type === 'weekly' && (pattern.interval ?? 1) > 1) {
+    // Which weeks count depends on where they begin.
+    return [...byDay, ...weekday(pattern.firstDayOfWeek, later).map((day) => `WKST=${day}`)];
+  }
+  const index = pattern.type?.startsWith('relative') === true ? INDEXES[pattern.index ?? ''] : undefined;
+  if (index === undefined || days.length === 0) return byDay;
+  // Of several days, the first that comes.
+  if (days.length > 1) return [...byDay, `BYSETPOS=${index}`];
+  if (later === 0) return [`BYDAY=${index}${days[0]}`];
+  // The day after the second Monday is not always the second Tuesday.
+  const first = index === '-1' ? -7 : (Number(index) - 1) * 7 + 1;
+  const among = Array.from({ length: 7 }, (_, day) => first + day + later);
+  return [...byDay, `BYMONTHDAY=${among.map((day) => (day === 0 ? (later > 0 ? 1 : -1) : day)).join(',')}`];
+}
+
+/** The day before the first is the last of the month before. */
+const inMonth = (day: number): number => (day === 0 ? -1 : day > 31 ? 1 : day);
+
+/** A series that is held once a year may begin in another month in UTC. */
+const monthOf = ({ type, month }: z.infer<typeof Pattern>, later: number, start: z.infer<typeof When>) =>
+  type === 'absoluteYearly' && later !== 0 ? Number(start?.dateTime?.slice(5, 7)) : month;
+
 const isDay = (text: string | null | undefined): boolean =>
   /^\d{4}-\d\d-\d\d$/.test(text ?? '') && !Number.isNaN(Date.parse(text ?? ''));
 const DAY_MS = 86_400_000;
 
 /**
- * The end of the last day. The days of a series are those of its own time zone, while its times are UTC: in which both
- * begin on another day, both end on another day.
+ * The days of a series are those of its own time zone, while its times are UTC: by how many days it begins later in UTC,
+ * which is at most one.
  */
-function endOf({ startDate, endDate }: z.infer<typeof Range>, start: z.infer<typeof When>): string {
-  const isUtc = start?.timeZone === 'UTC';
-  const begins = isUtc ? start.dateTime?.slice(0, 10) : startDate;
-  const shiftMs = Date.parse(begins ?? '') - Date.parse(startDate ?? '');
-  const shiftDays = Math.abs(shiftMs) <= DAY_MS ? shiftMs : 0;
-  const last = new Date(Date.parse(endDate ?? '') + shiftDays).toISOString().slice(0, 10);
-  return `${compact(last)}T235959${isUtc ? 'Z' : ''}`;
+function daysBetween({ startDate }: z.infer<typeof Range>, start: z.infer<typeof When>): number {
+  if (start?.timeZone !== 'UTC') return 0;
+  const days = (Date.parse(start.dateTime?.slice(0, 10) ?? '') - Date.parse(startDate ?? '')) / DAY_MS;
+  return Math.abs(days) <= 1 ? days : 0;
+}
+
+/** The end of the last day: where a series begins on another day in UTC, it ends on another day. */
+function endOf(range: z.infer<typeof Range>, start: z.infer<typeof When>): string {
+  const lastMs = Date.parse(range.endDate ?? '') + daysBetween(range, start) * DAY_MS;
+  const last = new Date(lastMs).toISOString().slice(0, 10);
+  return `${compact(last)}T235959${start?.timeZone === 'UTC' ? 'Z' : ''}`;
 }
 
 function moment(name: string, when: z.infer<typeof When>, isAllDay: boolean): string[] {

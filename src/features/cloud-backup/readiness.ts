@@ -17,6 +17,9 @@ export const CloudFacts = z.object({
   name: z.string(),
   /** `null` if runs are started by hand only. */
   frequency: z.enum(['hourly', 'daily', 'weekly', 'monthly']).nullable(),
+  /** The window of the schedule; null: it has none. */
+  windowStart: z.string().nullable(),
+  windowEnd: z.string().nullable(),
   /** When this schedule was set. */
   since: Moment,
   lastSuccessAt: Moment.nullable(),

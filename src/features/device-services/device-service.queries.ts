@@ -7,6 +7,7 @@ import {
   type Statement,
 } from '../../platform/db/statement.ts';
 import { DeviceServiceReportRow, DeviceServiceRow } from './device-service.model.ts';
+import { SERVICES_MAX } from '../../protocol/index.ts';
 import type { DeviceServiceQuery } from './device-service.schema.ts';
 import type { DeviceChanges } from './merge-reports.ts';
 
@@ -50,7 +51,8 @@ const keptOf = (ctx: Context, { id, orgId }: DeviceRef) =>
  * Writes what devices reported, those of many devices in one statement, and returns the devices of which it is stored. Rows
  * that are the same are not written. A device that is being moved is passed over: its rows have to get its organization.
  * A state without a time began before the agent looked: the time that is stored for it stays, or is now. No time is later
- * than now, because machines have clocks of their own.
+ * than now, because machines have clocks of their own. A device has at most `SERVICES_MAX`, however many reports bring
+ * new ones; those beyond are not stored.
  */
 export const WRITE_SERVICES: Statement = {
   name: 'device-services-write',
@@ -75,14 +77,26 @@ export const WRITE_SERVICES: Statement = {
       where d.org_id = h.org_id and d.device_id = h.id and d.name = r.name
     ), compared as materialized (
       select l.org_id, l.device_id, l.name, l.display_name, l.state, l.start_mode,
-        least(coalesce(l.since, case when k.state = l.state then k.since end, now()), now()) as since, k as known
+        least(coalesce(l.since, case when k.state = l.state then k.since end, now()), now()) as since, k as known,
+        k.name is null as is_new, row_number() over (partition by l.device_id, k.name is null order by l.name) as place
       from listed l left join device_services k
         on k.org_id = l.org_id and k.device_id = l.device_id and k.name = l.name
+    ), kept as materialized (
+      select d.device_id, count(*) as services
+      from held h join sent s on s.device_id = h.id
+        join device_services d on d.org_id = h.org_id and d.device_id = h.id
+      where h.id in (select device_id from compared where is_new) and case when s.is_complete
+        then (d.device_id, d.name) in (select device_id, name from listed)
+        else (d.device_id, d.name) not in (select r.device_id, r.name from unnest($11::uuid[], $12::text[]) as r (device_id, name))
+        end
+      group by d.device_id
     ), put as (
       insert into device_services (org_id, device_id, name, display_name, state, start_mode, since)
-      select org_id, device_id, name, display_name, state, start_mode, since from compared c
+      select org_id, device_id, name, display_name, state, start_mode, since
+      from compared c left join kept using (device_id)
       where ((c.known).display_name, (c.known).state, (c.known).start_mode, (c.known).since)
         is distinct from (c.display_name, c.state, c.start_mode, c.since)
+        and (not c.is_new or c.place <= ${SERVICES_MAX} - coalesce(kept.services, 0))
       order by device_id, name
       on conflict (org_id, device_id, name) do update set display_name = excluded.display_name, state = excluded.state,
         start_mode = excluded.start_mode, since = excluded.since

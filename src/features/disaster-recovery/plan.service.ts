@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { clock } from '../../clock.ts';
 import type { Context } from '../../platform/context.ts';
 import { namingConflict } from '../../platform/db/database-errors.ts';
@@ -87,7 +88,9 @@ export async function updatePlan(ctx: Context, id: string, patch: RecoveryPlanPa
   const plan = await lockPlan(ctx, id);
   if (Object.keys(omitUndefined(patch)).length === 0) throw noFields();
   const { rehearsalSchedule = plan.rehearsalSchedule, status = plan.status } = patch;
-  const isScheduledAnew = patch.rehearsalSchedule !== undefined || patch.status !== undefined;
+  // A form sends a schedule that it does not change as well.
+  const isScheduledAnew =
+    !isDeepStrictEqual(rehearsalSchedule, plan.rehearsalSchedule) || status !== plan.status;
   const changes = {
     ...omitUndefined(patch),
     // Missed rehearsals are not repeated.

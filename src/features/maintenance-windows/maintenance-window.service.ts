@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { clock } from '../../clock.ts';
 import type { DeviceHub } from '../../hub/index.ts';
 import type { Context } from '../../platform/context.ts';
@@ -109,7 +110,10 @@ export async function updateWindow(ctx: Context, id: string, patch: MaintenanceW
   const { suppress, ...fields } = omitUndefined(patch);
   const changedFields = Object.keys(omitUndefined(patch));
   if (changedFields.length === 0) throw noFields();
-  const isMoved = TIMES.some((field) => fields[field] !== undefined);
+  // A form sends times that it does not change as well.
+  const isMoved = TIMES.some(
+    (field) => fields[field] !== undefined && !isDeepStrictEqual(fields[field], window[field]),
+  );
   if (isMoved) assertSound({ ...scheduleOf(window), ...fields });
   if (fields.target !== undefined) await assertTarget(ctx, window, fields.target, 'body.target');
   const before = recorded(window);

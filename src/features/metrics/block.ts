@@ -1,5 +1,6 @@
+import { finished, type Pieces } from '../../platform/turns.ts';
 import { DamagedBlock, POINTS_MAX, Reader, SLOTS_MAX, Writer } from './block-bytes.ts';
-import { COMPACT_VERSION, readCompact, writeCompact } from './compact-block.ts';
+import { COMPACT_VERSION, readingCompact, writingCompact } from './compact-block.ts';
 import { type Block, metricOfId, METRICS, type MetricName, type ReadBlock, type Series } from './metric.ts';
 import { inFigures, inUnits } from './units.ts';
 
@@ -62,12 +63,18 @@ export function packBlock({ stepSeconds, series }: Block, { hasRange }: { hasRan
  * left out.
  * @returns `undefined` if it has more series or figures than 24 blocks of an hour may have
  */
-export function packCompactBlock(
+export function packCompactBlock(block: Block, form: { hasRange: boolean }): Buffer | undefined {
+  return finished(packingCompactBlock(block, form));
+}
+
+/** The same in pieces. */
+export function* packingCompactBlock(
   { stepSeconds, series }: Block,
   { hasRange }: { hasRange: boolean },
-): Buffer | undefined {
+): Pieces<Buffer | undefined> {
   const kept = series.flatMap(usable);
-  return writeCompact({ stepSeconds, series: kept, slots: allSlots(kept), hasRange });
+  yield;
+  return yield* writingCompact({ stepSeconds, series: kept, slots: allSlots(kept), hasRange });
 }
 
 /**
@@ -76,11 +83,18 @@ export function packCompactBlock(
  */
 export function unpackBlock(
   bytes: Uint8Array,
-  wants: (metric: MetricName) => boolean = () => true,
+  wants?: (metric: MetricName) => boolean,
 ): ReadBlock | undefined {
+  return finished(unpacking(bytes, wants));
+}
+
+function* unpacking(
+  bytes: Uint8Array,
+  wants: (metric: MetricName) => boolean = () => true,
+): Pieces<ReadBlock | undefined> {
   const input = new Reader(bytes);
   const version = input.byte();
-  if (version === COMPACT_VERSION) return readCompact(bytes.subarray(1), wants);
+  if (version === COMPACT_VERSION) return yield* readingCompact(bytes.subarray(1), wants);
   if (version !== VERSION) return undefined;
   const hasRange = input.byte() === 1;
   const stepSeconds = input.step();
@@ -125,8 +139,16 @@ export function readableBlock(
   bytes: Uint8Array,
   wants?: (metric: MetricName) => boolean,
 ): ReadBlock | undefined {
+  return finished(readingBlock(bytes, wants));
+}
+
+/** The same in pieces: a block of a day may have thousands of series. */
+export function* readingBlock(
+  bytes: Uint8Array,
+  wants?: (metric: MetricName) => boolean,
+): Pieces<ReadBlock | undefined> {
   try {
-    return unpackBlock(bytes, wants);
+    return yield* unpacking(bytes, wants);
   } catch (error) {
     if (error instanceof DamagedBlock) return undefined;
     throw error;

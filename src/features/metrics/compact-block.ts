@@ -1,5 +1,6 @@
 import { brotliCompressSync, brotliDecompressSync, constants, crc32 } from 'node:zlib';
 import { groupedBy } from '../../platform/grouped-by.ts';
+import type { Pieces } from '../../platform/turns.ts';
 import { DamagedBlock, POINTS_MAX, Reader, SLOTS_MAX, Writer } from './block-bytes.ts';
 import { metricOfId, METRICS, type MetricName, type ReadBlock, type Series } from './metric.ts';
 import { inFigures, inUnits } from './units.ts';
@@ -53,13 +54,13 @@ const WINDOW_BITS = 16;
 const signed = (difference: number) => (difference > 0 ? difference * 2 - 1 : 0 - difference * 2);
 const unsigned = (number: number) => (number % 2 === 1 ? (number + 1) / 2 : 0 - number / 2);
 
-/** Writes a block whose series are usable. `undefined`: it has more than a block may have. */
-export function writeCompact({
+/** Writes a block whose series are usable; each is a piece. `undefined`: it has more than a block may have. */
+export function* writingCompact({
   stepSeconds,
   slots: all,
   series,
   hasRange,
-}: Omit<ReadBlock, 'hasUnknown'> & { hasRange: boolean }): Buffer | undefined {
+}: Omit<ReadBlock, 'hasUnknown'> & { hasRange: boolean }): Pieces<Buffer | undefined> {
   const points = series.reduce((sum, { slots }) => sum + slots.length, all.length);
   if (series.length > COMPACT_SERIES_MAX || points > POINTS_MAX) return undefined;
   const names = new Places<string>();
@@ -92,6 +93,7 @@ export function writeCompact({
       part.number(set);
       const average = inUnits(one, one.avg, stepSeconds);
       writeColumn(part, average);
+      yield;
       if (!hasRange) continue;
       const min = inUnits(one, one.min, stepSeconds);
       const max = inUnits(one, one.max, stepSeconds);
@@ -147,8 +149,11 @@ function decompressedStream(stream: Uint8Array, maxOutputLength: number): Uint8A
   }
 }
 
-/** Reads the wanted series of a block, from behind its version. Throws `DamagedBlock`. */
-export function readCompact(bytes: Uint8Array, wants: (metric: MetricName) => boolean): ReadBlock {
+/** Reads the wanted series of a block, from behind its version; each is a piece. Throws `DamagedBlock`. */
+export function* readingCompact(
+  bytes: Uint8Array,
+  wants: (metric: MetricName) => boolean,
+): Pieces<ReadBlock> {
   const input = new Reader(decompressed(bytes));
   const hasRange = input.byte() === 1;
   const stepSeconds = input.step();
@@ -181,6 +186,7 @@ export function readCompact(bytes: Uint8Array, wants: (metric: MetricName) => bo
         max = figures(average.map((value, at) => value + (above[at] ?? 0)));
       }
       series.push({ metric, label: Buffer.from(name).toString(), slots: [...slots], min, avg, max });
+      yield;
     }
     if (!part.isAtEnd) throw new DamagedBlock('A metric of the block has another length than stated.');
   }

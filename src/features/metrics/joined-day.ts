@@ -1,5 +1,6 @@
 import { SAMPLE_SECONDS } from '../../protocol/index.ts';
-import { packCompactBlock, readableBlock } from './block.ts';
+import { finished, type Pieces } from '../../platform/turns.ts';
+import { packingCompactBlock, readableBlock } from './block.ts';
 import type { ReadBlock } from './metric.ts';
 import type { StoredBlock } from './metric.queries.ts';
 import { joinBlocks } from './series.ts';
@@ -12,18 +13,36 @@ export function joinedDay(
   known: StoredBlock | undefined,
   hours: readonly StoredBlock[],
   day: Date,
-): { block: Buffer; hours: StoredBlock[] } | undefined {
-  const readable = hours.flatMap((row) => {
+): JoinedDay | undefined {
+  return finished(joiningDay(known, hours, day));
+}
+
+interface JoinedDay {
+  block: Buffer;
+  hours: StoredBlock[];
+}
+
+/** The same in pieces: a device that changes its names all the time has thousands of series in a day. */
+export function* joiningDay(
+  known: StoredBlock | undefined,
+  hours: readonly StoredBlock[],
+  day: Date,
+): Pieces<JoinedDay | undefined> {
+  const readable: { row: StoredBlock; block: ReadBlock }[] = [];
+  for (const row of hours) {
     const block = wholeBlock(row);
-    return block === undefined ? [] : [{ row, block }];
-  });
+    if (block !== undefined) readable.push({ row, block });
+    yield;
+  }
   const former = known === undefined ? undefined : wholeBlock(known);
   if (readable.length === 0 || (known !== undefined && former === undefined)) return undefined;
   const stretches = [
     ...(former === undefined ? [] : [{ beginsAt: day.getTime(), block: former }]),
     ...readable.map(({ row, block }) => ({ beginsAt: row.beginsAt.getTime(), block })),
   ];
-  const block = packCompactBlock(joinBlocks(stretches, day.getTime()), { hasRange: false });
+  const joined = joinBlocks(stretches, day.getTime());
+  yield;
+  const block = yield* packingCompactBlock(joined, { hasRange: false });
   return block === undefined ? undefined : { block, hours: readable.map(({ row }) => row) };
 }
 

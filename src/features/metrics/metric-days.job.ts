@@ -1,4 +1,3 @@
-import { setImmediate as othersTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { clock, DAY_MS, HOUR_MS } from '../../clock.ts';
 import { groupedBy } from '../../platform/grouped-by.ts';
@@ -6,7 +5,8 @@ import type { Db } from '../../platform/db/pool.ts';
 import { withSystem } from '../../platform/db/transaction.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
-import { joinedDay } from './joined-day.ts';
+import { Turns } from '../../platform/turns.ts';
+import { joiningDay } from './joined-day.ts';
 import {
   awaitTurnToJoin,
   dropEmptyHours,
@@ -92,9 +92,9 @@ async function joinHoursOf(
     const days = new Map(known.map((row) => [row.deviceId, row]));
     const joined: StoredBlock[] = [];
     const replaced: StoredBlock[] = [];
+    const turns = new Turns();
     for (const [deviceId, rows] of hours) {
-      const day = joinedDay(days.get(deviceId), rows, range.from);
-      await othersTurn();
+      const day = await turns.finish(joiningDay(days.get(deviceId), rows, range.from));
       if (day === undefined) continue;
       joined.push({ deviceId, beginsAt: range.from, block: day.block });
       replaced.push(...day.hours);

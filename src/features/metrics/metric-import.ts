@@ -6,7 +6,8 @@ import { withSystem } from '../../platform/db/transaction.ts';
 import { type Stretch, stretchOf, together } from './averages.ts';
 import { packBlock } from './block.ts';
 import type { Block } from './metric.ts';
-import { addToAverages, putDays, summedUpDay } from './metric.job.ts';
+import { finished } from '../../platform/turns.ts';
+import { addToAverages, putDays, type SummedUpDay, summingUpDay } from './metric.job.ts';
 import { addPartitions, holdDevices, putBlocks, type StoredBlock } from './metric.queries.ts';
 import { blocksByHour } from './series.ts';
 
@@ -36,7 +37,7 @@ export async function importHistory(
   function* samples(begin: number, end: number, everyMs: number) {
     for (let at = begin; at < end; at += everyMs) yield { at, sample: sampleAt(at) };
   }
-  const days: ReturnType<typeof summedUpDay>[] = [];
+  const days: SummedUpDay[] = [];
   const averaged: Record<'hours' | 'days', Stretch[]> = { hours: [], days: [] };
   const average = (day: number, blocks: ReadonlyMap<number, Block>) => {
     const hours = [...blocks].flatMap(([beginsAt, block]) => stretchOf(block, beginsAt) ?? []);
@@ -46,7 +47,7 @@ export async function importHistory(
   };
   for (let day = first; day < detailed; day += DAY_MS) {
     const blocks = blocksByHour(samples(day, day + DAY_MS, COARSE_MS));
-    days.push(summedUpDay(deviceId, new Date(day), blocks));
+    days.push(finished(summingUpDay(deviceId, new Date(day), blocks)));
     average(day, blocks);
     await othersTurn();
   }

@@ -9,7 +9,8 @@ import { groupedBy } from '../../platform/grouped-by.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import { RowPruner } from '../../platform/jobs/row-pruner.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { packBlock, readableBlock } from './block.ts';
+import { type Pieces, Turns } from '../../platform/turns.ts';
+import { packBlock, readableBlock, readingBlock } from './block.ts';
 import type { Block } from './metric.ts';
 import { AVERAGES_CHANGED } from '../conditions/index.ts';
 import { averagesAfter, type Stretch, stretchOf, together } from './averages.ts';
@@ -214,16 +215,17 @@ async function sumUpDevices(
     const days: SummedUpDay[] = [];
     const stretches = new Map<string, { days: Stretch[] }>();
     const rows = groupedBy(await minutesBetween(tx, deviceIds, { from, to }), ({ deviceId }) => deviceId);
+    const turns = new Turns();
     for (const [deviceId, minutes] of rows) {
-      const blocks = minutes.flatMap((row) => {
-        const block = readableBlock(row.block);
-        return block === undefined ? [] : [[row.beginsAt.getTime(), block] as const];
-      });
-      days.push(summedUpDay(deviceId, from, blocks));
+      const blocks: [beginsAt: number, block: Block][] = [];
+      for (const row of minutes) {
+        const block = await turns.finish(readingBlock(row.block));
+        if (block !== undefined) blocks.push([row.beginsAt.getTime(), block]);
+      }
+      days.push(await turns.finish(summingUpDay(deviceId, from, blocks)));
       const hours = blocks.flatMap(([beginsAt, block]) => stretchOf(block, beginsAt) ?? []);
       const day = together(hours, from.getTime());
       if (day !== undefined) stretches.set(deviceId, { days: [day] });
-      await othersTurn();
     }
     await putDays(tx, days);
     await addToAverages(tx, stretches);
@@ -231,23 +233,23 @@ async function sumUpDevices(
 }
 
 /** The two rows of a device and day. */
-interface SummedUpDay {
+export interface SummedUpDay {
   quarters: StoredBlock;
   hours: StoredBlock;
 }
 
 /** @param blocks  of the day, with the time in ms at which each begins */
-export function summedUpDay(
+export function* summingUpDay(
   deviceId: string,
   day: Date,
   blocks: Iterable<readonly [beginsAt: number, block: Block]>,
-): SummedUpDay {
+): Pieces<SummedUpDay> {
   const range = { from: day.getTime(), to: day.getTime() + DAY_MS };
   const inQuarters = new Summary({ ...range, stepMs: 15 * MINUTE_MS });
   const inHours = new Summary({ ...range, stepMs: HOUR_MS });
   for (const [beginsAt, block] of blocks) {
-    inQuarters.add(block, beginsAt);
-    inHours.add(block, beginsAt);
+    yield* inQuarters.adding(block, beginsAt);
+    yield* inHours.adding(block, beginsAt);
   }
   // Not compact before the next release, so that the former one can read them (docs/decisions/metrics.md).
   const row = (stepSeconds: number, { series }: Summary): StoredBlock => ({

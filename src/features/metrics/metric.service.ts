@@ -4,11 +4,12 @@ import { PresenceReason } from '../../protocol/index.ts';
 import type { Context } from '../../platform/context.ts';
 import { invalid } from '../../platform/errors.ts';
 import { groupedBy } from '../../platform/grouped-by.ts';
+import { Turns } from '../../platform/turns.ts';
 import { findDevice } from '../devices/index.ts';
 import { conditionsOf } from '../filters/index.ts';
 import { assertOrganizationAccess, readOrganization } from '../organizations/index.ts';
 import { hourlyAverages } from './averages.ts';
-import { readableBlock } from './block.ts';
+import { readableBlock, readingBlock } from './block.ts';
 import { type Forecast, forecastOf, type UsedPoint } from './forecast.ts';
 import { type Gap, gapsBetween, reasonOf, type Turn } from './gaps.ts';
 import { type Block, kindOf, type MetricName, type ReadBlock, type Series } from './metric.ts';
@@ -80,8 +81,10 @@ async function readHistory(
 ): Promise<{ series: readonly Series[]; sampled: Gap[] }> {
   const summary = new Summary(range);
   const sampled: Gap[] = [];
-  const add = (beginsAt: number, blocks: readonly ReadBlock[]) => {
-    summary.add(mergeBlocks(blocks), beginsAt);
+  // A device that changes its names all the time has thousands of series.
+  const turns = new Turns();
+  const add = async (beginsAt: number, blocks: readonly ReadBlock[]) => {
+    await turns.finish(summary.adding(mergeBlocks(blocks), beginsAt));
     for (const { slots, stepSeconds } of blocks) {
       const slotMs = stepSeconds * 1000;
       const begins = slots.map((slot) => beginsAt + slot * slotMs);
@@ -94,8 +97,8 @@ async function readHistory(
   if (table !== 'metric_minutes') {
     const days = await summedUp(ctx, table, [id], { from: first, to: last });
     for (const { beginsAt, block } of days) {
-      const found = readableBlock(block, wants);
-      if (found !== undefined) add(beginsAt.getTime(), [found]);
+      const found = await turns.finish(readingBlock(block, wants));
+      if (found !== undefined) await add(beginsAt.getTime(), [found]);
     }
     // Days are summed up in their order, so minutes are needed behind the last one.
     const newest = days.at(-1)?.beginsAt.getTime();
@@ -103,7 +106,7 @@ async function readHistory(
     details = new Date(newest === undefined ? kept : Math.max(kept, newest + DAY_MS));
   }
   const minutes = await detailsOf(ctx, [id], { from: details, to: last });
-  for (const { beginsAt, blocks } of stretchesOf(minutes, wants)) add(beginsAt, blocks);
+  for (const { beginsAt, blocks } of await stretchesOf(minutes, wants, turns)) await add(beginsAt, blocks);
   return { series: summary.series, sampled };
 }
 
@@ -113,23 +116,28 @@ interface Stretch {
 }
 
 /** The blocks of each day that is joined, and of each hour of the other days. @param rows  in the order of `detailsOf` */
-function stretchesOf(rows: readonly DetailedBlock[], wants: (metric: MetricName) => boolean): Stretch[] {
-  const stretches: (Stretch & { endsAt: number })[] = [];
+async function stretchesOf(
+  rows: readonly DetailedBlock[],
+  wants: (metric: MetricName) => boolean,
+  turns: Turns,
+): Promise<Stretch[]> {
+  const stretches: (Stretch & { endsAt: number; late: { beginsAt: number; block: ReadBlock }[] })[] = [];
   for (const { beginsAt, block, isDay } of rows) {
-    const found = readableBlock(block, wants);
+    const found = await turns.finish(readingBlock(block, wants));
     if (found === undefined) continue;
     const at = beginsAt.getTime();
     const last = stretches.at(-1);
     if (last === undefined || at >= last.endsAt) {
-      stretches.push({ beginsAt: at, endsAt: at + (isDay ? DAY_MS : HOUR_MS), blocks: [found] });
+      stretches.push({ beginsAt: at, endsAt: at + (isDay ? DAY_MS : HOUR_MS), blocks: [found], late: [] });
     } else if (at === last.beginsAt && last.endsAt - at === HOUR_MS) last.blocks.push(found);
     // What came after the day was joined.
-    else {
-      const day = last.blocks.map((one) => ({ beginsAt: last.beginsAt, block: one }));
-      last.blocks = [joinBlocks([...day, { beginsAt: at, block: found }], last.beginsAt)];
-    }
+    else last.late.push({ beginsAt: at, block: found });
   }
-  return stretches;
+  return stretches.map(({ beginsAt, blocks, late }) => {
+    if (late.length === 0) return { beginsAt, blocks };
+    const day = blocks.map((block) => ({ beginsAt, block }));
+    return { beginsAt, blocks: [joinBlocks([...day, ...late], beginsAt)] };
+  });
 }
 
 export const rounded = (value: number) => Math.round(value * 100) / 100;
@@ -186,7 +194,7 @@ export async function minutesOfDevices(
   const rows = await detailsOf(ctx, deviceIds, { from, to });
   const devices = new Map<string, (Block & { beginsAt: number })[]>();
   for (const [deviceId, ofDevice] of groupedBy(rows, (row) => row.deviceId)) {
-    const stretches = stretchesOf(ofDevice, wants);
+    const stretches = await stretchesOf(ofDevice, wants, new Turns());
     devices.set(
       deviceId,
       stretches.map(({ beginsAt, blocks }) => ({ beginsAt, ...mergeBlocks(blocks) })),
@@ -272,18 +280,18 @@ function figuresNow(sample: NewestSample, metric: RankedMetric): MetricNow[] {
   });
 }
 
-/** The volumes of a block, with slots and average bytes. */
+/** The volumes of a block, with slots and average bytes. A block may have thousands. */
 function volumesOf({ series }: Block) {
-  const pointsOf = (metric: MetricName, volume: string) => {
-    const found = series.find((one) => one.metric === metric && one.label === volume);
-    return found?.slots.map((slot, at): [number, number] => [slot, found.avg[at] ?? 0]) ?? [];
-  };
-  const names = new Set(series.map(({ label }) => label));
-  return [...names].map((volume) => ({
-    volume,
-    used: pointsOf('volumeUsedBytes', volume),
-    total: pointsOf('volumeTotalBytes', volume),
-  }));
+  const pointsOf = (found: Series | undefined) =>
+    found?.slots.map((slot, at): [number, number] => [slot, found.avg[at] ?? 0]) ?? [];
+  return Array.from(
+    groupedBy(series, ({ label }) => label),
+    ([volume, ofVolume]) => ({
+      volume,
+      used: pointsOf(ofVolume.find(({ metric }) => metric === 'volumeUsedBytes')),
+      total: pointsOf(ofVolume.find(({ metric }) => metric === 'volumeTotalBytes')),
+    }),
+  );
 }
 
 const volumeKey = (deviceId: string, volume: string) => `${deviceId} ${volume}`;

@@ -1,5 +1,6 @@
 import { MINUTE_MS, HOUR_MS } from '../../clock.ts';
 import { type MetricSample, SAMPLE_SECONDS, SAMPLES_KEPT_HOURS } from '../../protocol/index.ts';
+import type { Pieces } from '../../platform/turns.ts';
 import { SERIES_MAX } from './block.ts';
 import { type Block, kindOf, type MetricName, PLAIN_METRICS, type ReadBlock, type Series } from './metric.ts';
 
@@ -117,11 +118,15 @@ const rankOf = ({ metric }: Pick<Series, 'metric'>) => RANK[kindOf(metric).of ??
 
 /** At most as many series as a block holds: more are noise of a device that changes its names all the time. */
 const fewest = (series: readonly Series[]): readonly Series[] =>
+  fewestOf(series, ({ slots }) => slots.length);
+
+const fewestOf = <T extends Pick<Series, 'metric'>>(
+  series: readonly T[],
+  lengthOf: (one: T) => number,
+): readonly T[] =>
   series.length <= SERIES_MAX
     ? series
-    : series
-        .toSorted((a, b) => rankOf(a) - rankOf(b) || b.slots.length - a.slots.length)
-        .slice(0, SERIES_MAX);
+    : series.toSorted((a, b) => rankOf(a) - rankOf(b) || lengthOf(b) - lengthOf(a)).slice(0, SERIES_MAX);
 
 /** Several blocks of one device and hour as one. Where they have a minute in common, the later block counts. */
 export function mergeBlocks(blocks: readonly Block[]): Block {
@@ -211,8 +216,8 @@ export class Summary {
     this.#stepMs = stepMs;
   }
 
-  /** @param beginsAt  the time of the block's first slot, in ms */
-  add({ stepSeconds, series }: Block, beginsAt: number): void {
+  /** Adds a block, in pieces: each series is one. @param beginsAt  the time of the block's first slot, in ms */
+  *adding({ stepSeconds, series }: Block, beginsAt: number): Pieces<void> {
     for (const { metric, label, slots, min, avg, max } of series) {
       const key = keyOf(metric, label);
       const known = this.#series.get(key) ?? { metric, label, sums: new Map<number, Sum>() };
@@ -231,24 +236,23 @@ export class Summary {
           sum.count += 1;
         }
       }
+      yield;
     }
   }
 
   /** Each slot is a step. */
   get series(): readonly Series[] {
     const found = [...this.#series.values()].filter(({ sums }) => sums.size > 0);
-    return fewest(
-      found.map(({ metric, label, sums }) => {
-        const entries = [...sums].sort(([a], [b]) => a - b);
-        return {
-          metric,
-          label,
-          slots: entries.map(([step]) => step),
-          min: entries.map(([, { min }]) => min),
-          avg: entries.map(([, { total, count }]) => total / count),
-          max: entries.map(([, { max }]) => max),
-        };
-      }),
-    );
+    return fewestOf(found, ({ sums }) => sums.size).map(({ metric, label, sums }) => {
+      const entries = [...sums].sort(([a], [b]) => a - b);
+      return {
+        metric,
+        label,
+        slots: entries.map(([step]) => step),
+        min: entries.map(([, { min }]) => min),
+        avg: entries.map(([, { total, count }]) => total / count),
+        max: entries.map(([, { max }]) => max),
+      };
+    });
   }
 }

@@ -323,9 +323,9 @@ function notificationFor(
   };
 }
 
-/** The alerts of a deleted device are gone, and whoever was told of them is told that. */
+/** The alerts of a device that was deleted or has moved are gone, and whoever was told of them is told that. */
 function endOf(count: number): string | null {
-  if (count === 0) return 'The device does not exist any more.';
+  if (count === 0) return 'The device does not belong to the organization any more.';
   return count === 1 ? null : 'All of these alerts are resolved.';
 }
 

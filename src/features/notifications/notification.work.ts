@@ -16,6 +16,7 @@ import {
   type ChangedAlert,
   dueGroupIds,
   joinAlerts,
+  leaveConversations,
   lockGroups,
   lockOutbox,
   type NewGroup,
@@ -216,11 +217,9 @@ async function takeOrganization(tx: Tx, work: Parts['work'], orgId: string): Pro
   });
   if (joined.length > 0) await joinAlerts(tx, orgId, joined);
   if (groups.length > 0) {
-    await noteStatuses(
-      tx,
-      groups.map(({ id }) => id),
-      alerts,
-    );
+    const groupIds = groups.map(({ id }) => id);
+    await noteStatuses(tx, groupIds, alerts);
+    await leaveConversations(tx, orgId, { groupIds, alertIds: alerts.map(({ id }) => id) });
   }
   await advanceGroups(tx, work, groups, now);
   return alerts.length > 0;

@@ -63,12 +63,14 @@ export async function takeChanges(tx: Tx, orgId: string): Promise<ChangedAlert[]
     select a.id, a.subject_id as "subjectId", d.site_id as "siteId", a.kind, a.severity, a.status, a.title,
       t.is_raised as "isRaised", exists (
         select from notification_group_alerts ga
-        join notification_groups g on g.id = ga.group_id and g.state <> 'closed'
+        join notification_groups g on g.id = ga.group_id and g.org_id = a.org_id and g.state <> 'closed'
         join notification_policies p on p.id = g.policy_id and p.enabled
         where ga.alert_id = a.id) as "isTold"
-    from touched t join alerts a on a.id = t.alert_id left join devices d on d.id = a.device_id
+    from touched t
+    -- What has moved to another organization has an entry there.
+    join alerts a on a.id = t.alert_id and a.org_id = ? left join devices d on d.id = a.device_id
     order by a.raised_at, a.id`,
-    [orgId],
+    [orgId, orgId],
   );
   return rows;
 }
@@ -213,6 +215,19 @@ export async function noteStatuses(
   );
 }
 
+/** Takes alerts out of the locked conversations of organizations that their devices have left. */
+export async function leaveConversations(
+  tx: Tx,
+  orgId: string,
+  { groupIds, alertIds }: { groupIds: readonly string[]; alertIds: readonly string[] },
+): Promise<void> {
+  await tx.raw(
+    `update notification_group_alerts set status = 'resolved'
+    where group_id = any(:groupIds::uuid[]) and alert_id = any(:alertIds::uuid[]) and org_id <> :orgId`,
+    { orgId, groupIds: [...groupIds], alertIds: [...alertIds] },
+  );
+}
+
 /** By conversation. One without alerts has none in the answer. */
 export async function standings(tx: Tx, groupIds: readonly string[]): Promise<Map<string, Standing>> {
   const { rows } = await tx.raw<{ rows: (Standing & { id: string })[] }>(
@@ -269,7 +284,10 @@ export interface Told {
 
 const RANK = `array_position(array['critical', 'high', 'medium', 'low', 'info'], a.severity)`;
 
-/** What messages about conversations say. The worst alerts are named. Those of a conversation that ends may all be gone. */
+/**
+ * What messages about conversations say. The worst alerts are named. Those of a conversation that ends may all be gone,
+ * and those of a device that has left the organization are none of its people's any more.
+ */
 export async function readTold(
   tx: Tx,
   subject: Subject,
@@ -286,12 +304,12 @@ export async function readTold(
       and s.id = case when g.key like 'site %-%' then substr(g.key, 6)::uuid end
     cross join lateral (
       select count(*)::int as count, min(${RANK}) as worst from notification_group_alerts ga
-      join alerts a on a.id = ga.alert_id where ga.group_id = g.id and ${SUBJECTS[subject]}) t
+      join alerts a on a.id = ga.alert_id and a.org_id = g.org_id where ga.group_id = g.id and ${SUBJECTS[subject]}) t
     cross join lateral (
       select json_agg(json_build_object('id', n.id, 'title', n.title, 'message', n.message, 'severity', n.severity,
         'kind', n.kind, 'raisedAt', to_char(n.raised_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))) as alerts
       from (
-        select a.* from notification_group_alerts ga join alerts a on a.id = ga.alert_id
+        select a.* from notification_group_alerts ga join alerts a on a.id = ga.alert_id and a.org_id = g.org_id
         where ga.group_id = g.id and ${SUBJECTS[subject]}
         order by ${RANK}, a.raised_at, a.id limit ${NAMED_MAX}) n) named
     where g.id = any(?::uuid[]) ${subject === 'all' ? '' : 'and t.count > 0'}`,

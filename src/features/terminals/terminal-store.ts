@@ -179,6 +179,7 @@ export function createTerminalStore({ db, encryptor, audit, log }: Parts): Termi
             ends.set(id, 'access_ended');
           } else if (row.hasMoved) ends.set(id, 'device_moved');
           else if (!row.isEnabled) ends.set(id, 'switched_off');
+          else if (row.isTooLong) ends.set(id, 'too_long');
           else if (row.isEnded || !row.isInService) ends.set(id, 'device_lost');
         }
         await noteSeen(

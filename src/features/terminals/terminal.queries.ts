@@ -1,7 +1,7 @@
 import type { Caller } from '../../platform/context.ts';
 import { inTenant, type Statement } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
-import type { TerminalEnd } from '../../protocol/index.ts';
+import { TERMINAL_LONGEST_MS, type TerminalEnd } from '../../protocol/index.ts';
 import { isManageableSql } from '../organizations/index.ts';
 import { TerminalModel } from './terminal.model.ts';
 import type { TimelineSource } from '../timeline-source.ts';
@@ -26,6 +26,7 @@ interface ViewedRow {
   isInService: boolean;
   isManageable: boolean;
   isEnabled: boolean;
+  isTooLong: boolean;
 }
 
 /** What decides whether terminals may still be viewed. One that the caller does not see is missing. */
@@ -33,13 +34,14 @@ export async function viewedTerminals(tx: Tx, caller: Caller, ids: readonly stri
   const { rows } = await tx.raw<{ rows: ViewedRow[] }>(
     `select t.id, t.ended_at is not null as "isEnded", t.org_id <> t.opened_in as "hasMoved",
       d.condition not in ('decommissioned', 'pending') as "isInService", ${isManageableSql('o')} as "isManageable",
-      coalesce(s.enabled, false) as "isEnabled"
+      coalesce(s.enabled, false) as "isEnabled",
+      t.opened_at <= now() - make_interval(secs => ?) as "isTooLong"
     from terminals t
       join devices d on d.org_id = t.org_id and d.id = t.device_id
       join organizations o on o.id = t.org_id and o.deleted_at is null
       left join terminal_settings s on s.org_id = t.org_id
     where t.id = any(?::uuid[]) and ${inTenant(caller, 't.org_id')}`,
-    [[...ids]],
+    [TERMINAL_LONGEST_MS / 1000, [...ids]],
   );
   return rows;
 }

@@ -42,6 +42,8 @@ export class DashboardTerminals {
   readonly #parts: Parts;
   readonly #caller: () => Caller;
   readonly #views = new Map<string, TerminalView>();
+  /** Terminals that are being continued: a second view of one would not be in `#views`, and outlive its rights. */
+  readonly #continuing = new Set<string>();
   #opening = 0;
   #checkTimer: Timer | undefined;
   #isClosed = false;
@@ -58,11 +60,17 @@ export class DashboardTerminals {
     if (this.#views.size + this.#opening >= PER_CONNECTION) {
       throw new AppError('rate_limited', `A connection may have at most ${PER_CONNECTION} terminals.`);
     }
+    const { terminalId: known } = asked;
+    if (known !== undefined && (this.#views.has(known) || this.#continuing.has(known))) {
+      throw new AppError('conflict', 'This connection views the terminal already.');
+    }
     this.#opening += 1;
+    if (known !== undefined) this.#continuing.add(known);
     try {
       return await this.#open(store, caller, asked);
     } finally {
       this.#opening -= 1;
+      if (known !== undefined) this.#continuing.delete(known);
     }
   }
 
@@ -113,9 +121,6 @@ export class DashboardTerminals {
   async #open(store: TerminalStore, caller: Caller, asked: TerminalOpen): Promise<TerminalOpened> {
     const { deviceId, cols, rows, terminalId: known, resumeToken, after = 0 } = asked;
     const size = { cols, rows };
-    if (known !== undefined && this.#views.has(known)) {
-      throw new AppError('conflict', 'This connection views the terminal already.');
-    }
     const granted =
       known === undefined
         ? await store.open({ caller, client: this.#connection.client(), deviceId, size })

@@ -2,6 +2,7 @@ import type { Tx } from '../db/transaction.ts';
 import { clock } from '../../clock.ts';
 import { databaseTime, type JobStore, lockDueSchedules, setNextRun, storeSchedule } from './job.queries.ts';
 import { Cron } from 'croner';
+import { clocksAt, dayOf, instantOf } from '../local-time.ts';
 
 /** A late run is still begun for so long, even if the schedule is due again sooner. */
 const SHORTEST_DEADLINE_MS = 60_000;
@@ -78,5 +79,19 @@ export interface Schedule {
 export function nextRun({ cron, timeZone }: Schedule, after: Date): Date {
   const next = new Cron(cron, { timezone: timeZone, mode: '5-part', paused: true }).nextRun(after);
   if (next === null) throw new Error(`The schedule "${cron}" in ${timeZone} is never due.`);
-  return next;
+  return passedOver({ cron, timeZone }, after, next) ?? next;
+}
+
+/**
+ * A due time over which clocks are set forward to the next day: croner loses it, as each spring in Greenland, where 23:00
+ * is followed by 0:00.
+ */
+function passedOver({ cron, timeZone }: Schedule, after: Date, next: Date): Date | undefined {
+  if (timeZone === 'UTC') return undefined;
+  const onClocks = new Cron(cron, { timezone: 'UTC', mode: '5-part', paused: true });
+  const due = onClocks.nextRun(new Date(clocksAt(after.getTime(), timeZone)))?.getTime();
+  if (due === undefined || dayOf(clocksAt(next.getTime(), timeZone)) <= dayOf(due)) return undefined;
+  const at = instantOf(due, timeZone);
+  const isSkipped = clocksAt(at, timeZone) !== due;
+  return isSkipped && at > after.getTime() && at < next.getTime() ? new Date(at) : undefined;
 }

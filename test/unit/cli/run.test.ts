@@ -114,4 +114,21 @@ describe('output of remote commands', () => {
     const whole = new Writable({ write: (_piece, _encoding, done) => done() });
     expect(await outputTo(whole)).to.deep.equal({ state: 'read', err: 'a remark\n' });
   });
+
+  it('that cannot be written fails the command, whatever it is; one that is read no more does not', async () => {
+    const refusing = (code: string) =>
+      new Writable({
+        write: (_piece, _encoding, done) => done(Object.assign(new Error('no'), { code })),
+      });
+    const helpTo = async (stdout: Writable) => {
+      const { code, err } = await startCommand((io) => run(['--help'], { ...io, stdout })).ended;
+      return { code, err };
+    };
+    expect(await helpTo(refusing('ENOSPC'))).to.deep.equal({
+      code: 2,
+      err: 'The output cannot be written (ENOSPC).\n',
+    });
+    expect(await helpTo(refusing('EPIPE'))).to.deep.equal({ code: 0, err: '' });
+    expect(await outputTo(refusing('ENOSPC'))).to.deep.equal({ state: 'unread', err: '' });
+  });
 });

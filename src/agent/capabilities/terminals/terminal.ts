@@ -3,6 +3,7 @@ import {
   type CommandOutput,
   TERMINAL_KEPT,
   TERMINAL_LEASE_MS,
+  TERMINAL_LONGEST_MS,
   TERMINAL_OUTPUT_MAX,
   TERMINAL_UNATTENDED_MS,
   TERMINAL_WINDOW,
@@ -54,6 +55,7 @@ export class Terminal {
   #keptFrom = 0;
   #viewer: Viewer | undefined;
   #unattended: Timer | undefined;
+  #longest: Timer | undefined;
   #confirm: Timer | undefined;
   #lastOutput: Timer | undefined;
   #isPumpDue = false;
@@ -77,6 +79,8 @@ export class Terminal {
       onOutput: (text) => this.#onOutput(text),
       onExit: (exitCode) => this.#onExit(exitCode),
     });
+    // From its start: each viewer that continues it has a deadline of its own.
+    this.#longest = clock.setTimeout(() => this.end('too_long'), TERMINAL_LONGEST_MS).unref();
     this.#waitForViewer();
   }
 
@@ -256,7 +260,8 @@ export class Terminal {
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    for (const timer of [this.#unattended, this.#confirm, this.#lastOutput]) clock.clear(timer);
+    const timers = [this.#unattended, this.#longest, this.#confirm, this.#lastOutput];
+    for (const timer of timers) clock.clear(timer);
     this.#viewer?.settle(this.#end);
     this.#kept = '';
     this.#onOver();

@@ -106,6 +106,21 @@ describe('the scheduler of backups', () => {
     expect((await jobs(id)).map(({ slot }) => slot)).to.deep.equal([tomorrow('05:00')]);
   });
 
+  it('goes on with a slot whose configuration is saved with the schedule that it has', async () => {
+    const { id } = await createConfig({ schedule: DAILY, targets: { all: true } });
+    const save = async (form: object) => {
+      const saved = await tenant.send('PATCH', `/backup/configs/${id}`, form);
+      expect(saved.status, JSON.stringify(saved.body)).to.equal(200);
+      const [row] = await inSystem(app, (tx) =>
+        tx('backup_configs').where({ id }).select<{ scheduled_since: Date }[]>('scheduled_since'),
+      );
+      return row?.scheduled_since;
+    };
+    const form = { name: 'Saved again', schedule: DAILY, enabled: true };
+    expect(await save(form)).to.deep.equal(tomorrow('00:00'));
+    expect(await save({ ...form, schedule: { ...DAILY, time: '03:00' } })).to.be.below(tomorrow('00:00'));
+  });
+
   it('makes no second job while one is in flight', async () => {
     await devices(1);
     const { id } = await createConfig({ schedule: DAILY, targets: { all: true } });

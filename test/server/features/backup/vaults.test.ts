@@ -67,6 +67,20 @@ describe('vaults', function () {
     expect((await tenant.send('GET', path)).status).to.equal(404);
   });
 
+  it('are tried again at the same time when they are saved with the schedule that they have', async () => {
+    const { body } = await create({ ...S3, details: { ...S3.details, prefix: 'saved' }, name: 'Saved' });
+    const again = new Date(Date.now() + 3_600_000);
+    await inSystem(app, (tx) => tx('backup_vaults').where('id', body.id).update({ next_sync_at: again }));
+    const path = `/backup/vault/${body.id}`;
+    const saved = await tenant.send('PATCH', path, { name: 'Saved again', schedule: null });
+    expect(saved.status, JSON.stringify(saved.body)).to.equal(200);
+    expect((await tenant.send('GET', `${path}/status`)).body.data.nextSyncAt).to.equal(again.toISOString());
+    await tenant.send('PATCH', path, { schedule: { frequency: 'daily', timezone: 'UTC' } });
+    const moved = (await tenant.send('GET', `${path}/status`)).body.data.nextSyncAt;
+    expect(moved).to.match(/T00:00:00.000Z$/);
+    await tenant.send('DELETE', path);
+  });
+
   it('are refused with what is not theirs, and with nonsense, by the name of the field', async () => {
     const { deviceId: foreignDevice } = await buildDevice(app, stranger.orgId);
     const foreignConfig = (await stranger.createConfig()).id;

@@ -113,6 +113,20 @@ describe('cloud backups in the overview of backups', function () {
     expect(await overview()).to.include({ late: 0, protected: 1 });
   });
 
+  it('stay missed when they are saved with the schedule that they have', async () => {
+    const configId = await configure('Saved', daily);
+    await age(configId, 5);
+    await watch();
+    expect(await missed()).to.have.length(1);
+    const { body } = await cloud.call('GET', `/c2c/configs/${configId}`);
+    const form = { name: 'Saved again', schedule: body.schedule, enabled: true };
+    expect((await cloud.call('PATCH', `/c2c/configs/${configId}`, form)).status).to.equal(200);
+    await watch();
+    const still = await missed();
+    await cloud.call('DELETE', `/c2c/configs/${configId}`);
+    expect(still).to.have.length(1);
+  });
+
   it('are no longer missed once nothing is expected, or the configuration is removed', async () => {
     const configId = await configure('Paused', daily);
     await age(configId, 5);

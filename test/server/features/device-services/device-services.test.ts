@@ -145,6 +145,28 @@ describe('the services of a device', () => {
     expect((await read()).body).to.deep.include({ manager: 'none', data: [] });
   });
 
+  it('are at most a thousand, however many an agent reports one after the other', async () => {
+    const some = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        name: `s${String(from + index).padStart(5, '0')}`,
+        state: 'running',
+      }));
+    const total = async () => (await read('?limit=1')).body.pagination.total;
+    await report({ services: some(0, 900) });
+    await report({ isComplete: false, services: some(900, 1000) });
+    expect(await total()).to.equal(1000);
+    // Known ones still change, and those that go make room.
+    const changed = { name: 's00000', state: 'stopped' };
+    await report({
+      isComplete: false,
+      services: [changed, ...some(5000, 10)],
+      removed: ['s00001', 's00002'],
+    });
+    expect(await total()).to.equal(1000);
+    expect(await names('?search=s0500')).to.deep.equal(['s05000', 's05001']);
+    expect(await names('?state=stopped')).to.deep.equal(['s00000']);
+  });
+
   it('say that a machine has more than are kept', async () => {
     await report({ services: [SPOOLER], total: 1200 });
     expect((await read()).body.unlisted).to.equal(1199);

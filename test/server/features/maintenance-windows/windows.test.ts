@@ -352,6 +352,32 @@ describe('maintenance windows', () => {
     );
   });
 
+  it('that are ended early stay ended when they are renamed in a form that sends their times as well', async () => {
+    const id = await device();
+    const made = await plan({
+      repeat: {
+        frequency: 'weekly',
+        days: ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'],
+      },
+    });
+    await send('POST', `/maintenance-windows/${made.id}/end`);
+    const { timezone, start, durationMinutes, repeat } = made;
+    const form = { name: 'Renamed', timezone, start, durationMinutes, repeat };
+    const saved = await send('PATCH', `/maintenance-windows/${made.id}`, form);
+    expect(saved.body).to.deep.include({ name: 'Renamed', status: 'scheduled', current: null });
+    await app.settle();
+    expect(await maintenanceOf(id)).to.equal(null);
+
+    const once = await plan();
+    await send('POST', `/maintenance-windows/${once.id}/end`);
+    const over = await send('PATCH', `/maintenance-windows/${once.id}`, {
+      name: 'Over',
+      start: once.start,
+      repeat: null,
+    });
+    expect(over.body).to.deep.include({ name: 'Over', status: 'over' });
+  });
+
   it('that change their name or their times change what their devices show', async () => {
     const id = await device();
     const made = await plan({ orgId: tenant.orgId });

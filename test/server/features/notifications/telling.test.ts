@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { buildDevice } from '../../../support/factories.ts';
+import { buildDevice, buildOrganization, buildSite } from '../../../support/factories.ts';
 import { notificationGround } from '../../../support/notifications/notification-ground.ts';
 
 describe('alerts', () => {
@@ -232,6 +232,46 @@ describe('alerts', () => {
     expect(events).to.deep.equal(['trigger', 'resolve']);
     const states = await ground.sql('select state from notification_groups');
     expect(states).to.deep.equal([{ state: 'closed' }]);
+  });
+
+  it('of a device that moves to another organization end in the one, and begin in the other', async () => {
+    const { admin, partnerId, orgId } = ground.tenant;
+    const other = await buildOrganization(ground.app, partnerId);
+    const [here, there] = [
+      await ground.channel('slack', 'here'),
+      await ground.channel('slack', 'there', { orgId: other }),
+    ];
+    await ground.policy({ steps: [{ afterMinutes: 0, channelIds: [here.id] }], repeatEveryMinutes: 10 });
+    await ground.policy({ orgId: other, steps: [{ afterMinutes: 0, channelIds: [there.id] }] });
+    const { deviceId } = await buildDevice(ground.app, orgId);
+    const move = async (target: string) => {
+      const siteId = await buildSite(ground.app, target);
+      const moved = await ground.as(admin.token)('POST', `/devices/${deviceId}/move`, {
+        orgId: target,
+        siteId,
+      });
+      expect(moved.status, JSON.stringify(moved.body)).to.equal(200);
+    };
+    const told = (name: string) => ground.receivers.at(`/slack/${name}`).map(({ body }) => body.text);
+    const [alertId] = await ground.raise({ deviceId, title: 'Disk is almost full' });
+    await ground.app.settle();
+    expect(told('here')).to.deep.equal(['Disk is almost full']);
+    await move(other);
+    await ground.sql(`update alerts set title = 'A secret of the other organization' where id = $1`, [
+      alertId,
+    ]);
+    await ground.app.settle();
+    await ground.pass(10);
+    expect(JSON.stringify(ground.receivers.at('/slack/here'))).to.not.include('secret');
+    expect((await ground.log()).map(({ reason }) => reason)).to.deep.equal(['raised', 'resolved']);
+    expect(told('there')).to.deep.equal(['A secret of the other organization']);
+
+    // One that nobody has been told of yet is told where the device is now.
+    await ground.raise({ deviceId, orgId: other, title: 'Fan stands still' });
+    await move(orgId);
+    await ground.app.settle();
+    const texts = (name: string) => told(name).join();
+    expect([texts('here').includes('Fan'), texts('there').includes('Fan')]).to.deep.equal([true, false]);
   });
 
   it('reach people by mail in a thread, in plain text and HTML', async () => {

@@ -489,6 +489,47 @@ describe('a terminal of a device', () => {
     expect((await asked).ok).to.equal(true);
   });
 
+  it('that a connection continues twice at once is continued once, and ends with the rights of its person', async () => {
+    const { terminalId } = await opened();
+    dashboard.close();
+    const again = await connect(person);
+    const ask = { deviceId: device.deviceId, terminalId, ...SIZE };
+    const both = [again.send('terminal:open', ask), again.send('terminal:open', ask)];
+    await attach(await agent.nextCommand(), 0);
+    const answers = await Promise.all(both);
+    expect(answers.map(({ ok, error }) => error?.code ?? ok)).to.have.members([true, 'CONFLICT']);
+    await query(`update devices set condition = 'pending' where id = ?`, [device.deviceId]);
+    await app.advance(16_000);
+    expect(await ends(again.closed)).to.include({ terminalId, reason: 'device_lost' });
+    expect(again.closed).to.have.length(1);
+  });
+
+  it('ends after eight hours, however often it was continued', async () => {
+    const { terminalId } = await opened();
+    await query(`update terminals set opened_at = now() - interval '8 hours' where id = ?`, [terminalId]);
+    await app.advance(16_000);
+    expect(await ends(client().closed)).to.include({ terminalId, reason: 'too_long' });
+    await eventually(
+      () => controls.some(({ end }) => end === true),
+      (isEnded) => isEnded,
+    );
+  });
+
+  it('ends on the device when the right to it ends while it is being opened', async () => {
+    void dashboard.send('terminal:open', { deviceId: device.deviceId, ...SIZE }).catch(() => undefined);
+    const frame = await agent.nextCommand();
+    await query(`update sessions set revoked_at = now() where user_id = ?`, [person.id]);
+    await eventually(
+      () => dashboard.socket.connected,
+      (isConnected) => !isConnected,
+    );
+    await attach(frame, 0);
+    await eventually(
+      () => controls.some(({ id, end }) => id === frame.id && end === true),
+      (isEnded) => isEnded,
+    );
+  });
+
   it('that no server has seen for a while has ended, and cannot be continued', async () => {
     const { terminalId, answer } = await opened();
     dashboard.close();

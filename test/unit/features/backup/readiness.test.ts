@@ -33,6 +33,8 @@ const protection = (more: Partial<Protection> = {}): Protection => ({
   configName: 'Documents',
   provider: 'server',
   frequency: 'daily',
+  windowStart: null,
+  windowEnd: null,
   since: ago(100),
   snapshots: [snapshot(0.5), snapshot(1.5)],
   lastJob: { status: 'completed', errorCode: null, errorMessage: null, finishedAt: ago(0.5) },
@@ -157,6 +159,19 @@ describe('a missed backup', () => {
     // A configuration that was changed since is not made responsible for the time before.
     expect(missedSince(protection({ snapshots: [snapshot(50)], since: ago(1) }), now)).to.equal(undefined);
     expect(missedSince(protection({ snapshots: [snapshot(50)], frequency: null }), now)).to.equal(undefined);
+  });
+
+  it('of each hour in a window is not missed while the window is closed', () => {
+    const hourly = (daysAgo: number, windowStart: string | null, windowEnd: string | null) =>
+      protection({ frequency: 'hourly', windowStart, windowEnd, snapshots: [snapshot(daysAgo)] });
+    // From the evening until the next one of the morning are 15 hours.
+    expect(missedSince(hourly(15 / 24, '08:00', '18:00'), now)).to.equal(undefined);
+    expect(codes(device(hourly(15 / 24, '08:00', '18:00')))).to.deep.equal([]);
+    expect(missedSince(hourly(18 / 24, '08:00', '18:00'), now)).to.deep.equal(ago(1 / 24));
+    expect(missedSince(hourly(20 / 24, '22:00', '02:00'), now)).to.equal(undefined);
+    expect(missedSince(hourly(4 / 24, null, null), now)).to.deep.equal(ago(1 / 24));
+    const daily = protection({ windowStart: '22:00', windowEnd: '02:00', snapshots: [snapshot(1.6)] });
+    expect(missedSince(daily, now)).to.deep.equal(ago(0.1));
   });
 });
 

@@ -52,6 +52,14 @@ describe('a window of backups over which clocks are set forward', () => {
     expect(bounds(openAround(daily('00:00', '03:05'), 'Europe/Berlin'))).to.deep.equal([-60, 4, 65]);
   });
 
+  it('is open after the time of its backups, if that is skipped and the window would end with the change', () => {
+    const evening = { ...daily('22:00', '03:00'), time: '02:30' };
+    expect(bounds(openAround(evening, 'Europe/Berlin')).slice(1)).to.deep.equal([29, 90]);
+    expect(isWindowOpen(evening, 'Europe/Berlin', new Date(CHANGES['Europe/Berlin']))).to.equal(true);
+    const early = { ...evening, time: '23:00' };
+    expect(isWindowOpen(early, 'Europe/Berlin', new Date(CHANGES['Europe/Berlin']))).to.equal(false);
+  });
+
   it('is as on any other day if neither is skipped, and on the days around', () => {
     expect(openAround(daily('04:00', '05:00'), 'Europe/Berlin')).to.deep.equal(
       Array.from({ length: 60 }, (_, n) => n + 60),
@@ -68,10 +76,14 @@ describe('a window of backups over which clocks are set forward', () => {
         zone,
         fc.integer({ min: 0, max: 1439 }),
         fc.integer({ min: 2, max: 600 }),
-        (timeZone, start, length) => {
+        fc.nat(600),
+        (timeZone, start, length, behind) => {
           const clock = (minute: number) =>
             `${String(Math.floor((minute % 1440) / 60)).padStart(2, '0')}:${String(minute % 60).padStart(2, '0')}`;
-          const schedule = daily(clock(start), clock(start + length));
+          const schedule = {
+            ...daily(clock(start), clock(start + length)),
+            time: clock(start + (behind % length)),
+          };
           const from = new Date(Date.parse(CHANGES[timeZone]) - 12 * 60 * MINUTE);
           const slot = nextSlot(schedule, timeZone, from);
           const last = new Date(slot.getTime() + (spreadSeconds(schedule) - 1) * 1000);

@@ -116,4 +116,57 @@ describe('an event in iCalendar', () => {
       'RRULE:FREQ=DAILY;INTERVAL=1',
     );
   });
+
+  it('repeats on the days of UTC, where that is another day than where it was made', () => {
+    const rule = (start: string, startDate: string, pattern: object) =>
+      calendar({
+        id: '1',
+        start: utc(start),
+        recurrence: { pattern: { interval: 1, ...pattern }, range: { type: 'noEnd', startDate } },
+      }).find((line) => line.startsWith('RRULE'));
+    const weekly = { type: 'weekly', daysOfWeek: ['sunday', 'monday'] };
+    expect(rule('2026-03-02T09:00:00', '2026-03-02', weekly)).to.match(/;BYDAY=SU,MO$/);
+    // In the evening in America, and in the morning in Australia.
+    expect(rule('2026-03-03T03:00:00', '2026-03-02', weekly)).to.match(/;BYDAY=MO,TU$/);
+    expect(rule('2026-03-01T22:00:00', '2026-03-02', weekly)).to.match(/;BYDAY=SA,SU$/);
+    const monthly = { type: 'absoluteMonthly', dayOfMonth: 2 };
+    expect(rule('2026-03-03T03:00:00', '2026-03-02', monthly)).to.match(/;BYMONTHDAY=3$/);
+    expect(rule('2026-03-01T22:00:00', '2026-03-02', monthly)).to.match(/;BYMONTHDAY=1$/);
+    const first = { type: 'absoluteMonthly', dayOfMonth: 1 };
+    expect(rule('2026-02-28T22:00:00', '2026-03-01', first)).to.match(/;BYMONTHDAY=-1$/);
+    // The day after the second Monday is not always the second Tuesday.
+    const second = { type: 'relativeMonthly', index: 'second', daysOfWeek: ['monday'] };
+    expect(rule('2026-03-09T12:00:00', '2026-03-09', second)).to.match(/;BYDAY=2MO$/);
+    expect(rule('2026-03-10T03:00:00', '2026-03-09', second)).to.match(
+      /;BYDAY=TU;BYMONTHDAY=9,10,11,12,13,14,15$/,
+    );
+    expect(rule('2026-03-08T22:00:00', '2026-03-09', second)).to.match(
+      /;BYDAY=SU;BYMONTHDAY=7,8,9,10,11,12,13$/,
+    );
+    const last = { ...second, index: 'last' };
+    expect(rule('2026-03-31T03:00:00', '2026-03-30', last)).to.match(
+      /;BYDAY=TU;BYMONTHDAY=-6,-5,-4,-3,-2,-1,1$/,
+    );
+    expect(rule('2026-03-01T22:00:00', '2026-03-02', { ...second, index: 'first' })).to.match(
+      /;BYDAY=SU;BYMONTHDAY=-1,1,2,3,4,5,6$/,
+    );
+    const yearly = { type: 'absoluteYearly', dayOfMonth: 31, month: 12 };
+    expect(rule('2026-01-01T03:00:00', '2025-12-31', yearly)).to.match(/;BYMONTHDAY=1;BYMONTH=1$/);
+  });
+
+  it('of several weekdays is held on the first that comes, and in every second week as weeks begin', () => {
+    const rule = (pattern: object) =>
+      calendar({
+        id: '1',
+        start: utc('2026-03-02T09:00:00'),
+        recurrence: { pattern, range: { type: 'noEnd', startDate: '2026-03-02' } },
+      }).find((line) => line.startsWith('RRULE'));
+    const daysOfWeek = ['monday', 'tuesday'];
+    expect(rule({ type: 'relativeMonthly', interval: 1, index: 'last', daysOfWeek })).to.equal(
+      'RRULE:FREQ=MONTHLY;INTERVAL=1;BYDAY=MO,TU;BYSETPOS=-1',
+    );
+    expect(rule({ type: 'weekly', interval: 2, firstDayOfWeek: 'sunday', daysOfWeek })).to.equal(
+      'RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TU;WKST=SU',
+    );
+  });
 });

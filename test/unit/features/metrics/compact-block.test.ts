@@ -6,6 +6,7 @@ import {
   packBlock,
   packCompactBlock,
   readableBlock,
+  readingBlock,
   SERIES_MAX,
   unpackBlock,
 } from '../../../../src/features/metrics/block.ts';
@@ -15,6 +16,8 @@ import {
   type MetricName,
   type Series,
 } from '../../../../src/features/metrics/metric.ts';
+import { Summary } from '../../../../src/features/metrics/series.ts';
+import type { Pieces } from '../../../../src/platform/turns.ts';
 import { asStored } from '../../../../src/features/metrics/units.ts';
 
 const plain = (metric: MetricName, slots: number[], values: number[], label = ''): Series => ({
@@ -214,6 +217,22 @@ describe('a compact block of metrics', () => {
     );
     const found = roundTrip(day(...series));
     expect(found.series).to.deep.equal(series.map(stored));
+  });
+
+  it('is read in pieces, of which none has more than one series, and so are charts made of it', () => {
+    const names = Array.from({ length: 600 }, (_, n) =>
+      plain('processCpuPercent', minutes(10), minutes(10), `${n}`),
+    );
+    const count = (pieces: Pieces<unknown>) => {
+      let pieceCount = 0;
+      while (pieces.next().done !== true) pieceCount += 1;
+      return pieceCount;
+    };
+    const bytes = packed(day(...names));
+    expect(count(readingBlock(bytes))).to.equal(600);
+    const summary = new Summary({ from: 0, to: 86_400_000, stepMs: 60_000 });
+    expect(count(summary.adding(unpackBlock(bytes)!, 0))).to.equal(600);
+    expect(summary.series).to.have.length(SERIES_MAX);
   });
 
   it('holds a day in which each hour has other names, and says so if it is more than a day can have', () => {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { SERIES_MAX } from '../../../../src/features/metrics/block.ts';
 import { blocksOfSamples, mergeBlocks, Summary } from '../../../../src/features/metrics/series.ts';
+import { finished } from '../../../../src/platform/turns.ts';
 import { MetricSamples } from '../../../../src/protocol/index.ts';
 
 const NOW = Date.parse('2026-11-28T12:00:30.000Z');
@@ -109,7 +110,7 @@ describe('a summary', () => {
     ).blocks;
     const from = Date.parse('2026-11-28T11:00:00.000Z');
     const summary = new Summary({ from, to: from + HOUR, stepMs: 15 * MINUTE });
-    for (const [hour, block] of found) summary.add(block, hour);
+    for (const [hour, block] of found) finished(summary.adding(block, hour));
     expect(summary.series).to.deep.equal([
       { metric: 'cpuPercent', label: '', slots: [2, 3], min: [1, 80], avg: [3, 80], max: [6, 80] },
     ]);

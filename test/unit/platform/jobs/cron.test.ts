@@ -17,6 +17,17 @@ describe('the next run of a schedule', () => {
     expect(next('30 2 * * *', 'Europe/Berlin', '2026-03-29T01:00:00Z')).to.equal('2026-03-30T00:30:00.000Z');
   });
 
+  it('is at the moment of the change also where that is midnight, as in Greenland', () => {
+    const evening = (after: string) => next('30 23 * * *', 'America/Nuuk', after);
+    // 23:00 is followed by 0:00 of the next day.
+    expect(evening('2026-03-28T12:00:00Z')).to.equal('2026-03-29T01:00:00.000Z');
+    expect(evening('2026-03-29T01:00:00Z')).to.equal('2026-03-30T00:30:00.000Z');
+    expect(next('30 23 * * 6', 'America/Nuuk', '2026-03-28T12:00:00Z')).to.equal('2026-03-29T01:00:00.000Z');
+    expect(next('30 22,23 * * *', 'America/Nuuk', '2026-03-29T00:30:00Z')).to.equal(
+      '2026-03-29T01:00:00.000Z',
+    );
+  });
+
   it('comes once if clocks are set back over it', () => {
     const first = next('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z');
     expect(first).to.equal('2026-10-25T00:30:00.000Z');
@@ -45,6 +56,7 @@ describe('the next run of a schedule', () => {
     'Europe/Berlin',
     'America/New_York',
     'America/Sao_Paulo',
+    'America/Nuuk',
     'America/St_Johns',
     'Australia/Lord_Howe',
     'Asia/Kathmandu',
