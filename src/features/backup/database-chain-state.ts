@@ -6,7 +6,7 @@ import {
   DatabaseDetails,
   type DatabaseEngine,
 } from '../../protocol/index.ts';
-import { type ChainSnapshot, groupsOf, linkUp, pathTo } from './database-chains.ts';
+import { type ChainSnapshot, groupsOf, linkUp, membersOf } from './database-chains.ts';
 import type { ChainEnds, DeviceFacts } from './protection.ts';
 import { BackupSnapshot } from './snapshot.model.ts';
 
@@ -85,7 +85,7 @@ export function decideType(
   if (wanted === null && now.getTime() - full.snapshot.receivedAt.getTime() >= fullEveryDays * DAY_MS) {
     return asFull(`The last full backup is ${fullEveryDays} days old or older.`);
   }
-  const chain = linked.links.filter((link) => pathTo(linked, link)[0] === full);
+  const chain = membersOf(linked).get(full.snapshot.id) ?? [];
   const logs = chain.filter(({ snapshot }) => snapshot.details.backupType === 'log').length;
   if (wanted === null && logs >= LOGS_MAX) return asFull(`The chain has ${logs} logs.`);
   return {

@@ -55,9 +55,10 @@ export function linkUp<S extends ChainSnapshot>(
   const links: Link<S>[] = [];
   for (const series of groupsOf(snapshots, ({ details }) => seriesOf(details)).values()) {
     const restorable: Link<S>[] = [];
+    const fulls = new Map<string | null, Link<S>>();
     for (const link of inOrder(series, broken)) {
       const { snapshot } = link;
-      const needed = neededBy(link, restorable);
+      const needed = neededBy(link, restorable.at(-1), fulls);
       if (needed === 'missing') {
         broken.push({ snapshot, reason: MISSING[snapshot.details.backupType] });
         continue;
@@ -65,6 +66,7 @@ export function linkUp<S extends ChainSnapshot>(
       if (snapshot.details.backupType !== 'log' && !isUsable(snapshot.details)) continue;
       needs.set(snapshot.id, needed);
       restorable.push(link);
+      if (snapshot.details.backupType === 'full') fulls.set(snapshot.details.to, link);
     }
     links.push(...restorable);
   }
@@ -103,21 +105,18 @@ function byPosition(a: Link, b: Link): number {
   return age === 0 ? (a.snapshot.id < b.snapshot.id ? -1 : 1) : age;
 }
 
-/** @param before  what can be restored and reaches no further, in order */
+/**
+ * @param last   what can be restored and reaches furthest of all that reaches no further than this
+ * @param fulls  the full backups of before, by the position that they reach; the newest, if several reach the same
+ */
 function neededBy<S extends ChainSnapshot>(
   { snapshot: { details }, from }: Link<S>,
-  before: readonly Link<S>[],
+  last: Link<S> | undefined,
+  fulls: ReadonlyMap<string | null, Link<S>>,
 ): Link<S> | null | 'missing' {
   if (details.backupType === 'full') return null;
-  if (details.backupType === 'log') {
-    const last = before.at(-1);
-    return last === undefined || last.to < from ? 'missing' : last;
-  }
-  return (
-    before.findLast(
-      ({ snapshot }) => snapshot.details.backupType === 'full' && snapshot.details.to === details.basedOn,
-    ) ?? 'missing'
-  );
+  if (details.backupType === 'log') return last === undefined || last.to < from ? 'missing' : last;
+  return fulls.get(details.basedOn) ?? 'missing';
 }
 
 export function groupsOf<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
@@ -135,10 +134,22 @@ export function groupsOf<T>(items: readonly T[], keyOf: (item: T) => string): Ma
 export function pathTo<S extends ChainSnapshot>({ needs }: Linked<S>, link: Link<S>): Link<S>[] {
   const path = [link];
   for (let next = needs.get(link.snapshot.id) ?? null; next !== null; ) {
-    path.unshift(next);
+    path.push(next);
     next = needs.get(next.snapshot.id) ?? null;
   }
-  return path;
+  return path.reverse();
+}
+
+/** The links of each chain, by the id of the full backup that they stand on, which comes first. */
+export function membersOf<S extends ChainSnapshot>({ links, needs }: Linked<S>): Map<string, Link<S>[]> {
+  const roots = new Map<string, string>();
+  return groupsOf(links, ({ snapshot: { id } }) => {
+    const needed = needs.get(id) ?? null;
+    // A needed backup comes first, so its root is known.
+    const root = needed === null ? id : (roots.get(needed.snapshot.id) ?? '');
+    roots.set(id, root);
+    return root;
+  });
 }
 
 /** The ids of what these snapshots need, theirs included. Retention keeps all of it. */
@@ -175,20 +186,11 @@ interface Chains<S extends ChainSnapshot = ChainSnapshot> {
 /** The newest chain first. */
 export function chainsOf<S extends ChainSnapshot>(snapshots: readonly S[]): Chains<S> {
   const linked = linkUp(snapshots);
-  const members = new Map<string, Link<S>[]>();
-  const roots = new Map<string, string>();
-  for (const link of linked.links) {
-    const needed = linked.needs.get(link.snapshot.id) ?? null;
-    // A needed backup comes first, so its root is known.
-    const root = needed === null ? link.snapshot.id : (roots.get(needed.snapshot.id) ?? '');
-    roots.set(link.snapshot.id, root);
-    members.set(root, [...(members.get(root) ?? []), link]);
-  }
   const logs = groupsOf(
     linked.links.filter(({ snapshot }) => isLog(snapshot)),
     ({ snapshot }) => seriesOf(snapshot.details),
   );
-  const chains = [...members.values()].flatMap((links) => {
+  const chains = [...membersOf(linked).values()].flatMap((links) => {
     const [first] = links;
     if (first === undefined) return [];
     const ofSeries = logs.get(seriesOf(first.snapshot.details)) ?? [];

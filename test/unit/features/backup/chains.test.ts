@@ -250,6 +250,24 @@ describe('the type of the next backup of a database', () => {
     }
   });
 
+  it('is found in a chain of ten thousand logs, as a device gone bad may have reported them', () => {
+    const logs = Array.from({ length: 10_000 }, (_, place) => log(`log ${place}`, place + 1, place + 2));
+    const decided = decide({ snapshots: [full('f', 1), ...logs], now: at(20) });
+    expect(decided).to.deep.include({ backupType: 'full', reason: 'The chain has 10000 logs.' });
+    expect(pathOf(planSnapshot([full('f', 1), ...logs], 'log 9999'))).to.have.length(10_001);
+    const increments = logs.map(({ id }, place) =>
+      snapshot(id, place + 2, {
+        backupType: 'differential',
+        from: hex(100),
+        to: hex((place + 2) * 100),
+        basedOn: hex(100),
+      }),
+    );
+    expect(
+      chainsOf([full('f', 1), ...increments]).chains.map(({ snapshots }) => snapshots.length),
+    ).to.deep.equal([10_001]);
+  });
+
   it('is refused if a person asks for what cannot be', () => {
     for (const [given, of, sentence] of [
       [{ wanted: 'log', snapshots: [] }, {}, /needs a full one/],
