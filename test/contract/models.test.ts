@@ -122,8 +122,10 @@ describe('models', () => {
         const bothInTenants = [own, related].every((table) => columns.get(table)?.has('org_id'));
         const joinsOn = (column: string) =>
           ownerProp.cols.includes(column) && relatedProp.cols.includes(column);
-        // A delivery of a webhook of the partner may carry an event of any of its organizations.
-        const joins = joinsOn(own === 'webhook_deliveries' ? 'partner_id' : 'org_id');
+        // A delivery of a webhook of the partner may carry an event of any of its organizations, and a schedule of the
+        // partner has no organization.
+        const ofPartner = /^(?:webhook_deliveries|script_schedules|script_schedule_secrets)$/;
+        const joins = joinsOn(ofPartner.test(own) ? 'partner_id' : 'org_id');
         return bothInTenants && !joins && related !== 'roles' ? [`${model.name}.${name}`] : [];
       }),
     );
