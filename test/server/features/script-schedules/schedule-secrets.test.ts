@@ -1,10 +1,13 @@
 import { expect } from 'chai';
+import { SEALED_COLUMNS } from '../../../../src/features/sealed-columns.ts';
 import { SYSTEM_ROLES } from '../../../../src/features/users/index.ts';
 import { COMMAND_TYPES, SECRETS_CAPABILITY } from '../../../../src/protocol/index.ts';
 import { newId } from '../../../../src/platform/ids.ts';
+import { resealColumn } from '../../../../src/platform/secrets/reseal.ts';
+import { createEncryptor } from '../../../../src/platform/secrets/sealed.ts';
 import { buildDevice, buildPerson, buildTenant, type Person } from '../../../support/factories.ts';
 import { connectDevice } from '../../../support/fake-device.ts';
-import { createTestApp, type TestApp } from '../../../support/test-app.ts';
+import { createTestApp, TEST_ENCRYPTION_KEY, type TestApp } from '../../../support/test-app.ts';
 import { runGround, type Tenant } from '../script-runs/run-ground.ts';
 
 const NIGHTLY = { name: 'Nightly', cron: '30 2 * * *', timezone: 'UTC', target: { all: true } };
@@ -364,6 +367,21 @@ describe('secrets of script schedules', () => {
     expect((await change(schedule.id, { secrets: { PW: 'x' } })).body.paused).to.equal(null);
     await runDue(schedule.id);
     expect(await runsOf(schedule.id)).to.have.length(1);
+  });
+
+  it('are sealed with the newest key when keys are rotated, and open as before', async () => {
+    const device = await connected();
+    const schedule = await made();
+    const { pool } = app.server.database;
+    const former = createEncryptor({ current: 'a former key', old: [TEST_ENCRYPTION_KEY] });
+    const newest = createEncryptor({ current: TEST_ENCRYPTION_KEY, old: ['a former key'] });
+    const column = SEALED_COLUMNS.find(({ table }) => table === 'script_schedule_secrets')!;
+    await resealColumn(pool, former, column);
+    const { seen, resealed } = await resealColumn(pool, newest, column);
+    expect([seen > 0, resealed]).to.deep.equal([true, seen]);
+    await runDue(schedule.id);
+    const frame = await device.agent.nextCommand();
+    expect(Object.values(frame.secrets ?? {})).to.deep.equal([PASSWORD]);
   });
 
   it('refuse devices whose agents cannot take secrets', async () => {
