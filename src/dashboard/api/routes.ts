@@ -16782,7 +16782,7 @@ count: number
  */
 export interface AvailabilityReport {
 /**
- * The share of the known time in which devices were connected; null if nothing is known.
+ * The share of the known time outside of planned maintenance in which devices were connected; null if nothing is known.
  */
 connectedShare: (number | null)
 /**
@@ -16798,15 +16798,44 @@ devices: number
  */
 unknownDevices: number
 /**
- * How often connections ended.
+ * How often connections ended outside of planned maintenance.
  */
 disconnections: number
+/**
+ * By maintenance windows. It counts neither for nor against the availability.
+ */
+plannedMaintenance: {
+/**
+ * The time in which at least one device was in planned maintenance.
+ */
+minutes: number
+/**
+ * Devices that were in planned maintenance.
+ */
+devices: number
+/**
+ * The times of all devices together.
+ */
+deviceMinutes: number
+/**
+ * For how much of them the devices were not connected.
+ */
+disconnectedMinutes: number
+}
+/**
+ * Maintenance before this time was not recorded, and counts as any other time. Null if all of the month was recorded.
+ */
+plannedMaintenanceSince: (string | null)
+/**
+ * Their times outside of planned maintenance.
+ */
 leastAvailable: {
 id: string
 name: string
 connectedShare: number
 disconnectedMinutes: number
 disconnections: number
+plannedMaintenanceMinutes: number
 }[]
 }
 /**
