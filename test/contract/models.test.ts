@@ -32,6 +32,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   device_group_members: 'sets of members are compared and written whole',
   device_group_changes: 'written with the members',
   maintenance_members: 'sets of members are compared and written whole',
+  past_maintenance: 'written by a trigger, and read as sets by reports',
   script_run_devices: 'written and read as sets of a run',
   idempotency_keys: 'owned by the HTTP pipeline',
   backup_usage_days: 'written and read as sums of days',

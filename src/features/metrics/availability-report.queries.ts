@@ -83,31 +83,39 @@ export const availabilityReport = reportPart({
         select m.*, coalesce(p.times * tstzmultirange(tstzrange(m.begins, m.ends)), '{}') as planned
         from mine m left join planned p on p.device_id = m.id where m.begins < m.ends
       ), measured as materialized (
-        select m.id, m.name, m.planned, extract(epoch from m.ends - m.begins) as whole, t.losses,
-          ${secondsOf('t.known')} as known, ${secondsOf('t.known - m.planned')} as judged,
-          ${secondsOf('t.connected - m.planned')} as connected, ${secondsOf('m.planned')} as maintained,
-          ${secondsOf('(t.known - t.connected) * m.planned')} as maintained_away
+        select m.id, m.name, m.planned, extract(epoch from m.ends - m.begins) as whole, t.losses, t.known,
+          t.known - p.known as judged, t.connected - p.connected as connected,
+          p.maintained, p.known - p.connected as maintained_away
         from served m cross join lateral (
-          select coalesce(range_agg(span), '{}') as known,
-            coalesce(range_agg(span) filter (where state = 'connected'), '{}') as connected,
+          select coalesce(sum(seconds), 0) as known,
+            coalesce(sum(seconds) filter (where state = 'connected'), 0) as connected,
+            -- Sets of times only for devices that were in maintenance.
+            range_agg(span) filter (where not isempty(m.planned)) as known_times,
+            range_agg(span) filter (where not isempty(m.planned) and state = 'connected') as connected_times,
             (count(*) filter (where state = 'disconnected' and at >= m.begins and was = 'connected'
               and not m.planned @> at))::integer as losses
           from (
-            select state, at, lag(state) over (order by at) as was,
-              tstzrange(greatest(at, m.begins), coalesce(lead(at) over (order by at), m.ends)) as span
+            select state, at, was, tstzrange(begins, ends) as span, extract(epoch from ends - begins) as seconds
             from (
-              (select c.state, c.at from presence_changes c where c.device_id = m.id and c.org_id = :orgId and c.at < m.begins
-                order by c.at desc limit 1)
-              union all
-              (select c.state, c.at from presence_changes c
-                where c.device_id = m.id and c.org_id = :orgId and c.at >= m.begins and c.at < m.ends)
-              union all
-              (select p.state, p.since from device_presence p where p.device_id = m.id and p.since < m.ends
-                and not exists (select from presence_changes c
-                  where c.device_id = m.id and c.org_id = :orgId and c.at < m.ends))
-            ) changes
+              select state, at, lag(state) over (order by at) as was, greatest(at, m.begins) as begins,
+                coalesce(lead(at) over (order by at), m.ends) as ends
+              from (
+                (select c.state, c.at from presence_changes c
+                  where c.device_id = m.id and c.org_id = :orgId and c.at < m.begins order by c.at desc limit 1)
+                union all
+                (select c.state, c.at from presence_changes c
+                  where c.device_id = m.id and c.org_id = :orgId and c.at >= m.begins and c.at < m.ends)
+                union all
+                (select p.state, p.since from device_presence p where p.device_id = m.id and p.since < m.ends
+                  and not exists (select from presence_changes c
+                    where c.device_id = m.id and c.org_id = :orgId and c.at < m.ends))
+              ) changes
+            ) times
           ) stretches
-        ) t
+        ) t cross join lateral (
+          select ${secondsOf('m.planned')} as maintained, ${secondsOf('t.known_times * m.planned')} as known,
+            ${secondsOf('t.connected_times * m.planned')} as connected
+        ) p
       )
       select (sum(connected) / nullif(sum(judged), 0))::float8 as "connectedShare",
         (sum(known) / nullif(sum(whole), 0))::float8 as "knownShare",
