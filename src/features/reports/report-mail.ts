@@ -69,7 +69,7 @@ function figuresOf({
       : [
           [
             'Planned maintenance',
-            `${lengthOf(plannedMaintenance.minutes)}, on ${count(plannedMaintenance.devices)} devices. It is not counted in the time connected.`,
+            `${lengthOf(plannedMaintenance.minutes)}, on ${count(plannedMaintenance.devices)} ${plannedMaintenance.devices === 1 ? 'device' : 'devices'}. It is not counted in the time connected.`,
           ] as const,
         ]),
     ...(alerts === null
