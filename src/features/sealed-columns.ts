@@ -6,6 +6,7 @@ import { SEALED_CONNECTION_SECRET } from './cloud-backup/index.ts';
 import { SEALED_COMMAND_SECRET } from './commands/index.ts';
 import { SEALED_CHANNEL_SECRET } from './notifications/index.ts';
 import { SEALED_RELEASE_KEY } from './releases/index.ts';
+import { SEALED_SCHEDULE_SECRET } from './script-schedules/index.ts';
 import { SEALED_SSO_COLUMNS } from './sso/index.ts';
 import { SEALED_TERMINAL_KEY } from './terminals/index.ts';
 import { SEALED_WEBHOOK_SECRETS } from './webhooks/index.ts';
@@ -17,6 +18,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   SEALED_RELEASE_KEY,
   SEALED_JOB_INPUT,
   SEALED_COMMAND_SECRET,
+  SEALED_SCHEDULE_SECRET,
   SEALED_CONNECTION_SECRET,
   ...SEALED_BACKUP_COLUMNS,
   ...SEALED_SSO_COLUMNS,

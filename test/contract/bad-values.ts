@@ -217,6 +217,7 @@ export function sample(name: string, shape: Shape, given: Ids): unknown {
     material: Buffer.alloc(32, 7).toString('base64'),
     instance: 'MSSQLSERVER',
     outputPath: String.raw`D:\Backups`,
+    scriptFingerprint: 'a'.repeat(64),
     backupFile: String.raw`D:\Backups\a.bak`,
   };
   if (name === 'scopes' && shape.type === 'string') return 'openid email';

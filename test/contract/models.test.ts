@@ -32,6 +32,7 @@ const SQL_ONLY: Readonly<Record<string, string>> = {
   device_group_members: 'sets of members are compared and written whole',
   device_group_changes: 'written with the members',
   maintenance_members: 'sets of members are compared and written whole',
+  past_maintenance: 'written by a trigger, and read as sets by reports',
   script_run_devices: 'written and read as sets of a run',
   idempotency_keys: 'owned by the HTTP pipeline',
   backup_usage_days: 'written and read as sums of days',
@@ -122,8 +123,10 @@ describe('models', () => {
         const bothInTenants = [own, related].every((table) => columns.get(table)?.has('org_id'));
         const joinsOn = (column: string) =>
           ownerProp.cols.includes(column) && relatedProp.cols.includes(column);
-        // A delivery of a webhook of the partner may carry an event of any of its organizations.
-        const joins = joinsOn(own === 'webhook_deliveries' ? 'partner_id' : 'org_id');
+        // A delivery of a webhook of the partner may carry an event of any of its organizations, and a schedule of the
+        // partner has no organization.
+        const ofPartner = /^(?:webhook_deliveries|script_schedules|script_schedule_secrets)$/;
+        const joins = joinsOn(ofPartner.test(own) ? 'partner_id' : 'org_id');
         return bothInTenants && !joins && related !== 'roles' ? [`${model.name}.${name}`] : [];
       }),
     );

@@ -93,6 +93,8 @@ const MAKE: Record<string, (device: EnrolledDevice, userId: string) => string> =
       start, duration_minutes, suppress_alerts, suppress_upgrades, due_at, over_since)
     select $id, partner_id, id, $token, '{"all":true}', 'UTC', '2026-01-01T00:00', 1, true, true, null, $at
     from organizations where id = '${orgId}'`,
+  past_maintenance: ({ orgId }) => `insert into past_maintenance (id, org_id, begins_at, ends_at, device_ids)
+    values ($id, '${orgId}', '2000-01-01', $at, array[$id]::uuid[])`,
   notifications: ({ orgId }) => `insert into notifications
       (id, partner_id, org_id, reason, status, recipient, title, severity, alert_count, created_at)
     select $id, partner_id, id, 'test', 'failed', 'Room', 't', 'info', 0, $at from organizations where id = '${orgId}'`,

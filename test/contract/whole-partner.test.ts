@@ -42,6 +42,7 @@ const NOT_OF_A_WHOLE: Record<string, string> = {
   work: 'made and changed by the server',
   webhook_events: 'written by triggers',
   saved_views: 'of one person, who may show it to others',
+  script_schedule_secrets: 'below /script-schedules, with the schedule',
   script_runs: 'of the devices that it runs on, which the user reaches',
   webhook_deliveries: 'made and changed by the server; repeating one is below /webhooks',
   membership_invitations: 'below /users, with the memberships that they become',

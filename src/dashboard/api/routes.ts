@@ -4658,9 +4658,19 @@ parameters?: ({
 [k: string]: string
 } | null)
 /**
+ * The `fingerprint` of the script that you have read: it, as it is, may be given the secrets. Refused with 409 if the script was changed since. Without it the secrets are given to the script as it is now, if it is another one than before or if all of them are given with this request.
+ */
+scriptFingerprint?: (string | null)
+/**
  * For how long after its time it still runs on devices that were away, once, and after all servers were away. Default 1440.
  */
 catchUpMinutes?: (number | null)
+/**
+ * Environment variables of the script: SECRET_<name>, at most 30 with 10000 characters together. They are stored sealed, handed to each run, and never shown.
+ */
+secrets?: ({
+[k: string]: string
+} | null)
 /**
  * Leave it out in partner scope for the devices of all organizations.
  */
@@ -4728,9 +4738,19 @@ parameters?: ({
 [k: string]: string
 } | null)
 /**
+ * The `fingerprint` of the script that you have read: it, as it is, may be given the secrets. Refused with 409 if the script was changed since. Without it the secrets are given to the script as it is now, if it is another one than before or if all of them are given with this request.
+ */
+scriptFingerprint?: (string | null)
+/**
  * For how long after its time it still runs on devices that were away, once, and after all servers were away. Default 1440.
  */
 catchUpMinutes?: (number | null)
+/**
+ * Environment variables of the script: SECRET_<name>, at most 30 with 10000 characters together. They are stored sealed, handed to each run, and never shown. A text sets or replaces a secret, null removes it, and what is left out stays. Those that stay and that another person has set must be given again, or removed, with any change of the script, the target, the parameters or the secrets.
+ */
+secrets?: ({
+[k: string]: string | null
+} | null)
 }
 response: ScriptSchedule
 }
@@ -11855,6 +11875,10 @@ content: string
 osTypes: ("windows" | "macos" | "linux")[]
 timeoutSeconds: number
 parameters: ScriptParameter[]
+/**
+ * SHA-256 of everything but the name and the descriptions. It names the state of the script that you have read, such as when a schedule gives it secrets.
+ */
+fingerprint: string
 createdBy: (string | null)
 createdAt: string
 updatedAt: string
@@ -12293,6 +12317,21 @@ target: DeviceTarget1
 parameters: ({
 [k: string]: string
 } | null)
+/**
+ * The secrets that are set, without their values.
+ */
+secrets: {
+name: string
+/**
+ * Who has set it. Null if the account was deleted.
+ */
+setBy: (string | null)
+setAt: string
+}[]
+/**
+ * The `fingerprint` of the script that may be given the secrets; null without secrets.
+ */
+secretsFor: (string | null)
 catchUpMinutes: number
 /**
  * The person by whose rights it runs: who changed it last.
@@ -12307,7 +12346,7 @@ nextRuns: string[]
  * Why the server does not run it, until a person changes it.
  */
 paused: ({
-reason: ("person_gone" | "permission_lost" | "access_lost" | "script_gone")
+reason: ("person_gone" | "permission_lost" | "access_lost" | "script_gone" | "script_changed" | "secrets_missing" | "secrets_unreadable")
 message: string
 at: (string | null)
 } | null)
@@ -16743,7 +16782,7 @@ count: number
  */
 export interface AvailabilityReport {
 /**
- * The share of the known time in which devices were connected; null if nothing is known.
+ * The share of the known time outside of planned maintenance in which devices were connected; null if nothing is known.
  */
 connectedShare: (number | null)
 /**
@@ -16759,15 +16798,44 @@ devices: number
  */
 unknownDevices: number
 /**
- * How often connections ended.
+ * How often connections ended outside of planned maintenance.
  */
 disconnections: number
+/**
+ * By maintenance windows. It counts neither for nor against the availability.
+ */
+plannedMaintenance: {
+/**
+ * The time in which at least one device was in planned maintenance.
+ */
+minutes: number
+/**
+ * Devices that were in planned maintenance.
+ */
+devices: number
+/**
+ * The times of all devices together.
+ */
+deviceMinutes: number
+/**
+ * For how much of them the devices were not connected.
+ */
+disconnectedMinutes: number
+}
+/**
+ * Maintenance before this time was not recorded, and counts as any other time. Null if all of the month was recorded.
+ */
+plannedMaintenanceSince: (string | null)
+/**
+ * Their times outside of planned maintenance.
+ */
 leastAvailable: {
 id: string
 name: string
 connectedShare: number
 disconnectedMinutes: number
 disconnections: number
+plannedMaintenanceMinutes: number
 }[]
 }
 /**

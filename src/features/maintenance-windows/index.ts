@@ -2,6 +2,7 @@ import { byRules, cascade } from '../../platform/db/retention-rule.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { defineFeature } from '../feature.ts';
 import { maintenanceRetention } from './maintenance-window.model.ts';
+import { pastMaintenanceRetention } from './past-maintenance.queries.ts';
 import { maintenanceWindowRoutes } from './maintenance-window.routes.ts';
 import { MaintenanceRounds } from './maintenance-window.work.ts';
 
@@ -10,6 +11,11 @@ export {
   type UpgradePause,
   upgradePauses,
 } from './maintenance-window.queries.ts';
+export {
+  maintenanceRecordedSince,
+  PAST_MAINTENANCE_DAYS,
+  PLANNED_MAINTENANCE,
+} from './past-maintenance.queries.ts';
 export { maintenanceWindowsUseFilters } from './maintenance-window.service.ts';
 
 type WorkerParts = ConstructorParameters<typeof MaintenanceRounds>[0] & { metrics: Metrics };
@@ -26,5 +32,8 @@ export const feature = defineFeature({
     );
     return { 'maintenance windows': rounds };
   },
-  tables: [...byRules(maintenanceRetention), cascade('maintenance_members', 'maintenance_windows')],
+  tables: [
+    ...byRules([...maintenanceRetention, ...pastMaintenanceRetention]),
+    cascade('maintenance_members', 'maintenance_windows'),
+  ],
 });

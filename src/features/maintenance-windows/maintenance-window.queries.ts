@@ -109,7 +109,13 @@ export async function storeStanding(
     .update({ due_at: dueAt, shown_until: shownUntil, over_since: overSince });
 }
 
-const FACTS = `jsonb_to_recordset(:occurrences::jsonb) as o ("startsAt" timestamptz, "endsAt" timestamptz)`;
+const FACTS = `jsonb_to_recordset(:occurrences::jsonb) as o ("startsAt" timestamptz, "endsAt" timestamptz,
+  "plannedFrom" timestamptz)`;
+
+/** An occurrence, and from when on a device that joins it now counts as being in planned maintenance. */
+export interface PlannedOccurrence extends Occurrence {
+  plannedFrom: Date;
+}
 
 /**
  * Makes the rows of a window equal to the devices that its target has now, for the occurrences that are near. The caller
@@ -119,7 +125,7 @@ const FACTS = `jsonb_to_recordset(:occurrences::jsonb) as o ("startsAt" timestam
 export async function reconcileMembers(
   tx: Tx,
   window: MaintenanceWindow,
-  { occurrences, now, keptMs }: { occurrences: readonly Occurrence[]; now: Date; keptMs: number },
+  { occurrences, now, keptMs }: { occurrences: readonly PlannedOccurrence[]; now: Date; keptMs: number },
 ): Promise<string[]> {
   const { id: windowId, partnerId, orgId, name, suppressAlerts, suppressUpgrades, target } = window;
   const bindings = {
@@ -166,9 +172,9 @@ export async function reconcileMembers(
         returning m.device_id
       ), joined as (
         insert into maintenance_members (window_id, org_id, device_id, name, starts_at, ends_at,
-          suppress_alerts, suppress_upgrades)
+          planned_from, suppress_alerts, suppress_upgrades)
         select :windowId::uuid, wanted.org_id, wanted.id, :name, near."startsAt", near."endsAt",
-          :suppressAlerts::boolean, :suppressUpgrades::boolean
+          near."plannedFrom", :suppressAlerts::boolean, :suppressUpgrades::boolean
         from wanted cross join near
         where not exists (select from maintenance_members m
           where m.window_id = :windowId and m.starts_at = near."startsAt" and m.device_id = wanted.id)

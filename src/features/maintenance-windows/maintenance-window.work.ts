@@ -8,7 +8,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { RetryBackoff } from '../../platform/retry-backoff.ts';
 import type { MaintenanceWindow } from './maintenance-window.model.ts';
 import { membersOf, reconcileMembers, storeStanding, withDueWindow } from './maintenance-window.queries.ts';
-import { type Occurrence, occurrenceAt, occurrencesFrom } from './occurrences.ts';
+import { type Occurrence, occurrenceAt, occurrencesFrom, plannedFrom } from './occurrences.ts';
 
 /** How late devices learn of a change at most. A check costs one step into an index that is mostly empty. */
 const EVERY_MS = 2000;
@@ -99,7 +99,12 @@ export class MaintenanceRounds {
 /** @returns the devices whose maintenance may have changed */
 async function follow(tx: Tx, window: MaintenanceWindow, now: Date): Promise<string[]> {
   const [near, ahead] = nearAndAhead(window, now);
-  const changed = await reconcileMembers(tx, window, { occurrences: near, now, keptMs: KEPT_MS });
+  const { updatedAt, shownUntil: followedUntil } = window;
+  const occurrences = near.map((occurrence) => ({
+    ...occurrence,
+    plannedFrom: plannedFrom(occurrence, { updatedAt, followedUntil, now }),
+  }));
+  const changed = await reconcileMembers(tx, window, { occurrences, now, keptMs: KEPT_MS });
   const shownUntil = occurrenceAt(window, now)?.endsAt ?? null;
   const dueAt = nextLook(near, ahead, now);
   const hasMore = ahead !== undefined || near.some(({ endsAt }) => endsAt > now);

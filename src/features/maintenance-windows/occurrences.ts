@@ -32,6 +32,22 @@ export interface Occurrence {
   endsAt: Date;
 }
 
+/**
+ * From when on an occurrence was planned maintenance for a device that joins it now. Not before a person has planned it: an
+ * outage is not made maintenance afterwards.
+ * @param updatedAt  when a person has changed the window last
+ * @param followedUntil  the end of the occurrence that was in progress when the devices were looked up before
+ */
+export function plannedFrom(
+  { startsAt }: Occurrence,
+  { updatedAt, followedUntil, now }: { updatedAt: Date; followedUntil: Date | null; now: Date },
+): Date {
+  const wasInProgress = followedUntil !== null && followedUntil > startsAt;
+  // Devices that were there at the beginning have their rows.
+  const known = wasInProgress ? now : updatedAt;
+  return known > startsAt ? known : startsAt;
+}
+
 /** No occurrence begins later, so that each also ends in a year of four digits. */
 const LAST_DAY = dayOf(Date.UTC(9999, 11, 20));
 /** Clocks of two zones are at most 26 hours apart, and a zone may leave out a day. */

@@ -20,6 +20,8 @@ export class Organization extends BaseModel {
   declare contractStart: Date | null;
   declare contractEnd: Date | null;
   declare billingContact: unknown;
+  /** Since when it is kept which of its devices were in planned maintenance. */
+  declare maintenanceRecordedSince: Date;
   declare deletedAt: Date | null;
   declare partner?: Partner;
 

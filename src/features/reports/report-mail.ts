@@ -55,7 +55,7 @@ function figuresOf({
   const count = (n: number) => n.toLocaleString('en');
   const outcomes = ({ completed, partial, failed }: { completed: number; partial: number; failed: number }) =>
     `${count(completed)} completed, ${count(partial)} in part, ${count(failed)} failed`;
-  const share = availability.connectedShare;
+  const { connectedShare: share, plannedMaintenance } = availability;
   return [
     [
       'Devices',
@@ -63,6 +63,15 @@ function figuresOf({
     ],
     // Never rounded up to the whole.
     ['Time connected', share === null ? 'not known' : `${(Math.floor(share * 10_000) / 100).toFixed(2)} %`],
+    // Maintenance of seconds would read as none.
+    ...(plannedMaintenance.minutes === 0
+      ? []
+      : [
+          [
+            'Planned maintenance',
+            `${lengthOf(plannedMaintenance.minutes)}, on ${count(plannedMaintenance.devices)} ${plannedMaintenance.devices === 1 ? 'device' : 'devices'}. It is not counted in the time connected.`,
+          ] as const,
+        ]),
     ...(alerts === null
       ? []
       : [['Alerts', `${count(alerts.opened)} opened, ${count(alerts.resolved)} resolved`] as const]),
@@ -77,6 +86,16 @@ function figuresOf({
     ['Upgrades of agents', count(upgrades.completed)],
     ['Scripts and commands', count(commands.scripts.runs + commands.commands.runs)],
   ];
+}
+
+/** "2 h 5 min" */
+function lengthOf(minutes: number): string {
+  const hours = Math.floor(minutes / 60);
+  const rest = minutes % 60;
+  return [
+    ...(hours > 0 ? [`${hours.toLocaleString('en')} h`] : []),
+    ...(rest > 0 ? [`${rest} min`] : []),
+  ].join(' ');
 }
 
 interface Parts {

@@ -5,6 +5,7 @@ import { scriptRunRetention } from './script-run.model.ts';
 import { scriptRunRoutes } from './script-run.routes.ts';
 
 export { startRunOfSchedule } from './scheduled-run.ts';
+export { SECRETS_MAX_LENGTH } from './script-run.schema.ts';
 
 export const feature = defineFeature({
   name: 'script-runs',

@@ -20,13 +20,14 @@ export async function startRunOfSchedule(
     owner: Owner;
     target: DeviceTarget;
     parameters: Record<string, string>;
+    secrets: Record<string, string>;
     createdBy: string | null;
     scheduleId: string;
     slotAt: Date;
     expiresAt: Date;
   },
 ): Promise<{ notes: ReturnType<typeof notesOfRun> } | 'no_devices' | 'too_many_devices'> {
-  const { script, owner, target, parameters, createdBy, scheduleId, slotAt, expiresAt } = request;
+  const { script, owner, target, parameters, secrets, createdBy, scheduleId, slotAt, expiresAt } = request;
   const devices = await devicesOf(tx, owner, target);
   if (devices.length === 0) return 'no_devices';
   if (devices.length > RUN_DEVICES_MAX) return 'too_many_devices';
@@ -38,13 +39,13 @@ export async function startRunOfSchedule(
       target,
       // What the script has come to require since the schedule was saved is no reason to leave a run out.
       parameters: withDefaults(script.parameters, parameters),
-      secretNames: [],
+      secretNames: Object.keys(secrets),
       createdBy,
       expiresAt,
       schedule: { id: scheduleId, slotAt },
     },
     devices,
   );
-  await enqueueStart(jobs, tx, { runId: run.id, partnerId: owner.partnerId, secrets: {} });
+  await enqueueStart(jobs, tx, { runId: run.id, partnerId: owner.partnerId, secrets });
   return { notes: notesOfRun(run, devices) };
 }

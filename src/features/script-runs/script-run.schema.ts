@@ -179,7 +179,7 @@ export const RunOutput = z
 export type RunOutput = z.infer<typeof RunOutput>;
 
 /** Each device has its own sealed copy, and there may be thousands. */
-const SECRETS_MAX_LENGTH = 10_000;
+export const SECRETS_MAX_LENGTH = 10_000;
 
 const Secrets = scriptSecrets(text(SECRET_MAX_LENGTH))
   .refine((secrets) => Object.values(secrets).join('').length <= SECRETS_MAX_LENGTH, {

@@ -8,11 +8,13 @@ import type { AuditEntry, AuditTrail } from '../../platform/http/audit.ts';
 import { defineJob } from '../../platform/jobs/definition.ts';
 import type { Jobs } from '../../platform/jobs/jobs.ts';
 import type { Logger } from '../../platform/logger.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { loadUserRights } from '../auth/index.ts';
 import { reachesOwner } from '../owners/index.ts';
 import { startRunOfSchedule } from '../script-runs/index.ts';
-import { Script } from '../scripts/index.ts';
+import { scriptsToRead } from '../scripts/index.ts';
 import { newestSlot, nextSlot } from './cron.ts';
+import { secretsForRun } from './schedule-secrets.ts';
 import type { ScriptSchedule } from './schedule.model.ts';
 import { dueSchedules, takeDueSchedule } from './schedule.queries.ts';
 import type { PauseReason, SkipReason } from './schedule.schema.ts';
@@ -32,6 +34,7 @@ interface Parts {
   jobs: Jobs;
   db: Db;
   audit: AuditTrail;
+  secrets: Encryptor;
   log: Logger;
 }
 
@@ -39,7 +42,7 @@ interface Parts {
  * Starts the runs of the schedules that are due, once a minute. Each is a transaction of its own, which locks the schedule
  * and sets its next time: so one that fails stops no other, and each time of a schedule has one run, whatever servers do.
  */
-export function runScriptSchedules({ jobs, db, audit, log }: Parts): void {
+export function runScriptSchedules({ jobs, db, audit, secrets, log }: Parts): void {
   jobs.handle(RUN_DUE, async ({ signal }) => {
     const now = clock.date();
     const due = await withSystem(db, 'find the script schedules that are due', (tx) =>
@@ -52,7 +55,7 @@ export function runScriptSchedules({ jobs, db, audit, log }: Parts): void {
         // One after the other: none may take the connections of other work.
         // oxlint-disable-next-line no-await-in-loop
         await withSystem(db, 'run a script schedule', async (tx) =>
-          audit.recordAll(tx, await runDue(tx, id, now, { jobs, log })),
+          audit.recordAll(tx, await runDue(tx, id, now, { jobs, secrets, log })),
         );
         done += 1;
       } catch (error) {
@@ -70,7 +73,7 @@ async function runDue(
   tx: Tx,
   id: string,
   now: Date,
-  { jobs, log }: Pick<Parts, 'jobs' | 'log'>,
+  { jobs, secrets: encryptor, log }: Pick<Parts, 'jobs' | 'secrets' | 'log'>,
 ): Promise<AuditEntry[]> {
   const schedule = await takeDueSchedule(tx, id, now);
   if (schedule === undefined || schedule.nextAt === null) return [];
@@ -85,11 +88,13 @@ async function runDue(
     await go(verdict);
     return [];
   }
-  if (verdict !== undefined || script === undefined) {
-    const reason = verdict ?? 'script_gone';
+  const pause = async (reason: PauseReason) => {
     await schedule.$query(tx).patch({ nextAt: null, pausedReason: reason, pausedAt: now });
     return [pauseEntry(schedule, reason, log)];
-  }
+  };
+  if (verdict !== undefined || script === undefined) return pause(verdict ?? 'script_gone');
+  const given = await secretsForRun(tx, schedule, script, encryptor);
+  if (typeof given === 'string') return pause(given);
   const expiresAt = new Date(slotAt.getTime() + schedule.catchUpMinutes * MINUTE_MS);
   if (expiresAt <= now) {
     await go('missed');
@@ -101,6 +106,7 @@ async function runDue(
     owner: { partnerId, orgId },
     target,
     parameters,
+    secrets: given.secrets,
     createdBy: runsAs,
     scheduleId: schedule.id,
     slotAt,
@@ -123,7 +129,7 @@ async function runDue(
 
 /** The script, if it can still run on devices of the owner. */
 const scriptOf = (tx: Tx, { orgId, partnerId }: ScriptSchedule, scriptId: string) =>
-  Script.query(tx)
+  scriptsToRead(tx)
     .findById(scriptId)
     .where((either) => {
       void either.where('partner_id', partnerId);
@@ -134,7 +140,7 @@ const scriptOf = (tx: Tx, { orgId, partnerId }: ScriptSchedule, scriptId: string
 async function verdictOn(
   tx: Tx,
   schedule: ScriptSchedule,
-): Promise<Exclude<PauseReason, 'script_gone'> | 'partner_inactive' | undefined> {
+): Promise<'person_gone' | 'permission_lost' | 'access_lost' | 'partner_inactive' | undefined> {
   try {
     const person = schedule.runsAs === null ? undefined : await loadUserRights(tx, schedule.runsAs);
     if (person === undefined) return 'person_gone';

@@ -3,6 +3,7 @@ import type { Context } from '../../platform/context.ts';
 import { nameOrder } from '../../platform/db/statement.ts';
 import type { Tx } from '../../platform/db/transaction.ts';
 import { type Owner, whereOwnerAccessible } from '../owners/index.ts';
+import { SCRIPT_FINGERPRINT } from '../scripts/index.ts';
 import { ScriptSchedule } from './schedule.model.ts';
 import type { ScriptScheduleQuery } from './schedule.schema.ts';
 
@@ -13,11 +14,23 @@ export const accessibleSchedules = (ctx: Reader) =>
 
 /** With the names that answers show. The row policies hide those of what the caller may not see. */
 export const shownSchedules = (ctx: Reader) =>
-  accessibleSchedules(ctx).select(
-    'script_schedules.*',
-    raw('(select s.name from scripts s where s.id = script_schedules.script_id) as script_name'),
-    raw('(select u.name from users u where u.id = script_schedules.runs_as) as runs_as_name'),
-  );
+  accessibleSchedules(ctx)
+    .withGraphFetched('secrets')
+    // Never their values.
+    .modifyGraph(
+      'secrets',
+      (secrets) =>
+        void secrets
+          .select('partner_id', 'schedule_id', 'name', 'set_by', 'set_at')
+          .orderByRaw(`${nameOrder('name')}, name`),
+    )
+    .select(
+      'script_schedules.*',
+      raw(`case when secrets_for is not null then (
+      select ${SCRIPT_FINGERPRINT} from scripts where scripts.id = script_schedules.script_id) end as script_fingerprint`),
+      raw('(select s.name from scripts s where s.id = script_schedules.script_id) as script_name'),
+      raw('(select u.name from users u where u.id = script_schedules.runs_as) as runs_as_name'),
+    );
 
 export const schedulesFound = (ctx: Reader, { orgId, scriptId }: ScriptScheduleQuery) => {
   const schedules = shownSchedules(ctx).orderByRaw(

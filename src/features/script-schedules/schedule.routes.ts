@@ -4,6 +4,7 @@ import { everyScope, peopleOfEveryScope } from '../../platform/http/authenticati
 import { IdParams } from '../../platform/http/fields.ts';
 import { pageOf } from '../../platform/http/pagination.ts';
 import { route, type RouteGroup } from '../../platform/http/route.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
 import { SHORTEST_MINUTES } from './cron.ts';
 import {
   NewScriptSchedule,
@@ -27,7 +28,8 @@ const READ = everyScope('scripts:read');
 /** A schedule outlives the key by which it would be made. */
 const WRITE = peopleOfEveryScope('scripts:execute');
 
-export const scriptScheduleRoutes: RouteGroup = {
+/** @param parts  what seals the secrets that schedules are given */
+export const scriptScheduleRoutes = ({ secrets: encryptor }: { secrets: Encryptor }): RouteGroup => ({
   name: 'Script schedules',
   description: `Scripts that run by themselves, at most every ${SHORTEST_MINUTES} minutes. A schedule runs by the rights of the person who changed it last; when these do not suffice any more, it is paused with a reason. An addition to the specification.`,
   routes: [
@@ -52,7 +54,7 @@ export const scriptScheduleRoutes: RouteGroup = {
       response: ScriptSchedule,
       status: 201,
       errors: ['conflict', 'limit_reached', 'tenant_inactive'],
-      handler: ({ ctx, body }) => createSchedule(ctx, body),
+      handler: ({ ctx, body }) => createSchedule(ctx, body, encryptor),
       audit: {
         action: 'script.schedule.create',
         resource: 'script_schedule',
@@ -85,13 +87,14 @@ export const scriptScheduleRoutes: RouteGroup = {
       method: 'patch',
       path: '/script-schedules/:id',
       summary: 'Change, enable or disable a script schedule',
-      description: 'From then on it runs by your rights. A pause ends.',
+      description:
+        'From then on it runs by your rights. A pause ends, unless the script was changed since it was given the secrets: then give them again, or send `scriptFingerprint` if you have set all of them. Secrets that you do not name stay as they are.',
       access: WRITE,
       params: IdParams,
       body: ScriptSchedulePatch,
       response: ScriptSchedule,
       errors: ['conflict', 'tenant_inactive'],
-      handler: ({ ctx, params, body }) => updateSchedule(ctx, params.id, body),
+      handler: ({ ctx, params, body }) => updateSchedule(ctx, params.id, body, encryptor),
       audit: { action: 'script.schedule.update', resource: 'script_schedule', note: auditSubject },
     }),
     route({
@@ -111,4 +114,4 @@ export const scriptScheduleRoutes: RouteGroup = {
       },
     }),
   ],
-};
+});

@@ -1,11 +1,20 @@
 import { z } from 'zod';
-import { Id, nfcText, Timestamp, TimeZone } from '../../platform/http/fields.ts';
+import { Id, nfcText, text, Timestamp, TimeZone } from '../../platform/http/fields.ts';
 import { PageQuery } from '../../platform/http/pagination.ts';
-import { ScriptParameters } from '../../protocol/index.ts';
+import { ScriptParameters, scriptSecrets, SECRET_MAX_LENGTH } from '../../protocol/index.ts';
 import { DeviceTarget } from '../device-targets/index.ts';
+import { SECRETS_MAX_LENGTH } from '../script-runs/index.ts';
 import { cronFault, SHORTEST_MINUTES } from './cron.ts';
 
-export const PauseReason = z.enum(['person_gone', 'permission_lost', 'access_lost', 'script_gone']);
+export const PauseReason = z.enum([
+  'person_gone',
+  'permission_lost',
+  'access_lost',
+  'script_gone',
+  'script_changed',
+  'secrets_missing',
+  'secrets_unreadable',
+]);
 export type PauseReason = z.infer<typeof PauseReason>;
 
 export const SkipReason = z.enum(['missed', 'no_devices', 'too_many_devices', 'partner_inactive']);
@@ -27,6 +36,20 @@ const Cron = z
 
 const DAY_MINUTES = 1440;
 
+/** The number of secrets of one schedule. */
+export const SECRETS_MAX = 30;
+
+/** Windows ignores the case of the names of variables. */
+const isEachOnce = (secrets: Readonly<Record<string, unknown>>) =>
+  new Set(Object.keys(secrets).map((name) => name.toLowerCase())).size === Object.keys(secrets).length;
+
+const secretsOf = <V extends z.ZodType>(value: V) =>
+  scriptSecrets(value)
+    .refine(isEachOnce, { error: 'must not have the same name twice, ignoring case' })
+    .optional();
+
+const SECRETS = `Environment variables of the script: SECRET_<name>, at most ${SECRETS_MAX} with ${SECRETS_MAX_LENGTH} characters together. They are stored sealed, handed to each run, and never shown.`;
+
 const fields = {
   name: nfcText(100),
   scriptId: Id,
@@ -37,6 +60,13 @@ const fields = {
   parameters: ScriptParameters.optional().describe(
     'Environment variables of the script: PARAM_<name>. They are stored as they are, so they must hold no secrets.',
   ),
+  scriptFingerprint: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be the fingerprint of a script')
+    .optional()
+    .describe(
+      'The `fingerprint` of the script that you have read: it, as it is, may be given the secrets. Refused with 409 if the script was changed since. Without it the secrets are given to the script as it is now, if it is another one than before or if all of them are given with this request.',
+    ),
   catchUpMinutes: z
     .number()
     .int()
@@ -50,11 +80,19 @@ const fields = {
 
 export const NewScriptSchedule = z.strictObject({
   ...fields,
+  secrets: secretsOf(text(SECRET_MAX_LENGTH)).describe(SECRETS),
   orgId: Id.optional().describe('Leave it out in partner scope for the devices of all organizations.'),
 });
 export type NewScriptSchedule = z.infer<typeof NewScriptSchedule>;
 
-export const ScriptSchedulePatch = z.strictObject(fields).partial();
+export const ScriptSchedulePatch = z
+  .strictObject({
+    ...fields,
+    secrets: secretsOf(text(SECRET_MAX_LENGTH).nullable()).describe(
+      `${SECRETS} A text sets or replaces a secret, null removes it, and what is left out stays. Those that stay and that another person has set must be given again, or removed, with any change of the script, the target, the parameters or the secrets.`,
+    ),
+  })
+  .partial();
 export type ScriptSchedulePatch = z.infer<typeof ScriptSchedulePatch>;
 
 export const ScriptScheduleQuery = PageQuery.extend({
@@ -79,6 +117,19 @@ export const ScriptSchedule = z
       .record(z.string(), z.string())
       .nullable()
       .describe('Null without the permission to execute scripts.'),
+    secrets: z
+      .array(
+        z.object({
+          name: z.string(),
+          setBy: z.uuid().nullable().describe('Who has set it. Null if the account was deleted.'),
+          setAt: Timestamp,
+        }),
+      )
+      .describe('The secrets that are set, without their values.'),
+    secretsFor: z
+      .string()
+      .nullable()
+      .describe('The `fingerprint` of the script that may be given the secrets; null without secrets.'),
     catchUpMinutes: z.number().int(),
     runsAs: z.uuid().nullable().describe('The person by whose rights it runs: who changed it last.'),
     runsAsName: z.string().nullable(),

@@ -8,10 +8,21 @@ import { assertTarget } from '../device-targets/index.ts';
 import type { FilterReferrer } from '../filters/index.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { lockOwner, type Owner, ownerOf } from '../owners/index.ts';
-import { assertValuesFit, findScriptOf, type Script } from '../scripts/index.ts';
+import type { Encryptor } from '../../platform/secrets/sealed.ts';
+import { assertValuesFit, findScriptOf, type Script, withoutSecrets } from '../scripts/index.ts';
 import { nextSlot, nextSlots } from './cron.ts';
-import { ScriptSchedule } from './schedule.model.ts';
+import { type ScheduleSecret, ScriptSchedule } from './schedule.model.ts';
 import { accessibleSchedules, countSchedules, schedulesFound, shownSchedules } from './schedule.queries.ts';
+import {
+  assertMayChangeUse,
+  changeOfSecrets,
+  isForAnother,
+  namesAfter,
+  secretsForAfter,
+  secretsOf,
+  storeSecrets,
+  type Use,
+} from './schedule-secrets.ts';
 import type {
   NewScriptSchedule,
   PauseReason,
@@ -51,29 +62,34 @@ export async function readSchedule(ctx: Context, id: string): Promise<ScheduleRe
 
 export async function createSchedule(
   ctx: Context,
-  { orgId, ...input }: NewScriptSchedule,
+  { orgId, secrets, scriptFingerprint, ...input }: NewScriptSchedule,
+  encryptor: Encryptor,
 ): Promise<ScheduleResponse> {
   const owner = await ownerOf(ctx, orgId, 'schedule scripts on the devices of all organizations');
   const { enabled = true, parameters = {}, catchUpMinutes = CATCH_UP_MINUTES } = input;
-  assertFits(await scriptFor(ctx, owner, input.scriptId), parameters);
+  const script = await scriptFor(ctx, owner, input.scriptId);
+  const change = changeOfSecrets([], secrets);
+  assertValuesFit(script.parameters, { parameters, secretNames: namesAfter(change) });
   await assertTarget(ctx, owner, input.target, 'body.target');
   await lockOwner(ctx.tx, owner);
   if ((await countSchedules(ctx.tx, owner)) >= SCHEDULES_MAX) {
     throw new AppError('limit_reached', `Script schedule limit reached (${SCHEDULES_MAX}).`);
   }
-  const { id } = await named(
+  const created = await named(
     ScriptSchedule.query(ctx.tx).insert({
       ...input,
       ...owner,
       enabled,
       parameters,
       catchUpMinutes,
+      secretsFor: secretsForAfter(change, { script, scriptFingerprint }),
       nextAt: enabled ? nextSlot(input, clock.date()) : null,
       runsAs: ctx.caller.userId,
       createdBy: ctx.caller.userId,
     }),
   );
-  return readSchedule(ctx, id);
+  await storeSecrets(ctx, created, change, encryptor);
+  return readSchedule(ctx, created.id);
 }
 
 /** Whoever changes a schedule answers for it: from then on it runs by their rights, and a pause ends. */
@@ -81,34 +97,53 @@ export async function updateSchedule(
   ctx: Context,
   id: string,
   patch: ScriptSchedulePatch,
+  encryptor: Encryptor,
 ): Promise<ScheduleResponse> {
   const schedule = await lockSchedule(ctx, id);
-  const changes = omitUndefined(patch);
-  if (Object.keys(changes).length === 0) throw noFields();
+  const { secrets: given, scriptFingerprint, ...changes } = omitUndefined(patch);
+  if (Object.keys(omitUndefined(patch)).length === 0) throw noFields();
   const { scriptId = schedule.scriptId, target = schedule.target } = changes;
   if (scriptId === null) throw invalid('body.scriptId', 'is required, because the script was deleted');
   // The rights of whoever changes it decide, also about what stays.
   const script = await scriptFor(ctx, schedule, scriptId);
+  const held = await secretsOf(ctx.tx, id);
+  const change = changeOfSecrets(held, given);
+  const secretsFor = secretsForAfter(change, { script, scriptFingerprint, before: schedule });
+  // What has become a secret of the script is kept in the clear no longer.
+  schedule.parameters = withoutSecrets(script.parameters, schedule.parameters);
+  const { parameters = schedule.parameters } = changes;
+  assertMayChangeUse(ctx, change, {
+    before: useOf(schedule),
+    after: { scriptId, target, parameters, secretsFor },
+    hasRemoved: change.kept.length < held.length,
+  });
   // A schedule can be paused or renamed whatever its script has come to require.
-  const { parameters } = changes;
-  if (parameters !== undefined || scriptId !== schedule.scriptId) {
-    assertFits(script, parameters ?? schedule.parameters);
-  }
+  const isUsedAnew =
+    changes.parameters !== undefined ||
+    given !== undefined ||
+    scriptFingerprint !== undefined ||
+    scriptId !== schedule.scriptId;
+  if (isUsedAnew) assertValuesFit(script.parameters, { parameters, secretNames: namesAfter(change) });
   await assertTarget(ctx, schedule, target, 'body.target');
-  const before = recorded(schedule);
+  const before = recorded(schedule, held);
   const { enabled = schedule.enabled, cron = schedule.cron, timezone = schedule.timezone } = changes;
   const { nextAt } = schedule;
   const keepsTimes = cron === schedule.cron && timezone === schedule.timezone && nextAt !== null;
+  // Nobody ends this pause by the way: the secrets have to be given to the script as it is now.
+  const isPaused = isForAnother({ secretsFor }, script.fingerprint);
   const updated = await named(
     schedule.$query(ctx.tx).patchAndFetch({
       ...changes,
-      nextAt: !enabled ? null : keepsTimes ? nextAt : nextSlot({ cron, timezone }, clock.date()),
+      parameters,
+      secretsFor,
+      nextAt: !enabled || isPaused ? null : keepsTimes ? nextAt : nextSlot({ cron, timezone }, clock.date()),
       runsAs: ctx.caller.userId,
-      pausedReason: null,
-      pausedAt: null,
+      pausedReason: isPaused ? 'script_changed' : null,
+      pausedAt: isPaused ? (schedule.pausedAt ?? clock.date()) : null,
     }),
   );
-  ctx.recordChange(before, recorded(updated));
+  await storeSecrets(ctx, schedule, change, encryptor);
+  ctx.recordChange(before, recorded(updated, await secretsOf(ctx.tx, id)));
   return readSchedule(ctx, id);
 }
 
@@ -139,22 +174,44 @@ async function scriptFor(ctx: Context, owner: Owner, scriptId: string): Promise<
   return script;
 }
 
-/** Secrets are not kept, so a script that requires one has no schedule. */
-const assertFits = (script: Script, parameters: Record<string, string>): void =>
-  assertValuesFit(script.parameters, { parameters, secretNames: [] });
-
-const recorded = ({
-  name,
+const useOf = ({ scriptId, target, parameters, secretsFor }: Use): Use => ({
   scriptId,
-  enabled,
-  cron,
-  timezone,
   target,
   parameters,
-  catchUpMinutes,
-  runsAs,
-  pausedReason,
-}: ScriptSchedule) => ({
+  secretsFor,
+});
+
+type Recorded = Pick<
+  ScriptSchedule,
+  | 'name'
+  | 'scriptId'
+  | 'enabled'
+  | 'cron'
+  | 'timezone'
+  | 'target'
+  | 'parameters'
+  | 'catchUpMinutes'
+  | 'runsAs'
+  | 'pausedReason'
+>;
+
+/** Of secrets the audit trail shows the names, and which of them were given. */
+const recorded = (
+  {
+    name,
+    scriptId,
+    enabled,
+    cron,
+    timezone,
+    target,
+    parameters,
+    catchUpMinutes,
+    runsAs,
+    pausedReason,
+  }: Recorded,
+  secrets: readonly ScheduleSecret[],
+) => ({
+  sealed: Object.fromEntries(secrets.map((secret) => [secret.name, secret.setAt])),
   name,
   scriptId,
   enabled,
@@ -172,10 +229,17 @@ const PAUSED: Record<PauseReason, string> = {
   permission_lost: 'The person by whose rights it ran may not run scripts, or use the filter, any more.',
   access_lost: 'The person by whose rights it ran has no access to these devices any more.',
   script_gone: 'The script was deleted.',
+  script_changed:
+    'The script was changed since it was given the secrets. Somebody who knows them has to give them again, or to confirm the script.',
+  secrets_missing: 'The script requires a secret that is not set.',
+  secrets_unreadable:
+    'A secret cannot be opened any more, because the key of the server was changed. Set it again.',
 };
 
-function pauseOf({ pausedReason, pausedAt, scriptId }: ScriptSchedule): ScheduleResponse['paused'] {
-  const reason = pausedReason ?? (scriptId === null ? 'script_gone' : null);
+function pauseOf(schedule: ScriptSchedule): ScheduleResponse['paused'] {
+  const { pausedReason, pausedAt, scriptId, scriptFingerprint } = schedule;
+  const isChanged = scriptFingerprint !== null && isForAnother(schedule, scriptFingerprint);
+  const reason = pausedReason ?? (scriptId === null ? 'script_gone' : isChanged ? 'script_changed' : null);
   return reason === null ? null : { reason, message: PAUSED[reason], at: pausedAt };
 }
 
@@ -194,6 +258,8 @@ function toResponse({ caller }: Context, schedule: ScriptSchedule): ScheduleResp
     timezone: schedule.timezone,
     target: schedule.target,
     parameters: holds(caller.permissions, 'scripts:execute') ? schedule.parameters : null,
+    secrets: schedule.secrets,
+    secretsFor: schedule.secretsFor,
     catchUpMinutes: schedule.catchUpMinutes,
     runsAs: schedule.runsAs,
     runsAsName: schedule.runsAsName,

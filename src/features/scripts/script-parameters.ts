@@ -81,20 +81,49 @@ export interface GivenValues {
   secretNames: readonly string[];
 }
 
+/** The secrets that the script requires and that are not given. */
+export const missingSecrets = (
+  declared: readonly ScriptParameter[],
+  secretNames: readonly string[],
+): string[] =>
+  declared.flatMap(({ name, type, required }) =>
+    type === 'secret' && required && !secretNames.includes(name) ? [name] : [],
+  );
+
+/** The values without those of names that the script declares as secrets: it may have come to do so since they were given. */
+export function withoutSecrets(
+  declared: readonly ScriptParameter[],
+  values: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const secrets = new Set(declared.filter(({ type }) => type === 'secret').map(({ name }) => keyOf(name)));
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !secrets.has(keyOf(name))));
+}
+
 /** What is wrong with the values of a run. Values that the script does not declare are none of its faults. */
 export function parameterFaults(
   declared: readonly ScriptParameter[],
   { parameters, secretNames }: GivenValues,
 ): { path: string; message: string }[] {
   const values = new Map(Object.entries(parameters));
+  const missing = missingSecrets(declared, secretNames);
   return declared.flatMap(({ name, type, required }) => {
-    if (type === 'secret') {
-      return required && !secretNames.includes(name)
-        ? [{ path: `secrets.${name}`, message: 'is required by the script' }]
-        : [];
-    }
     const path = `parameters.${name}`;
     const value = values.get(name);
+    if (type === 'secret') {
+      return [
+        ...(missing.includes(name)
+          ? [{ path: `secrets.${name}`, message: 'is required by the script' }]
+          : []),
+        ...(value === undefined
+          ? []
+          : [{ path, message: 'is a secret of the script: give it among the secrets' }]),
+      ];
+    }
+    if (secretNames.includes(name)) {
+      return [
+        { path: `secrets.${name}`, message: 'is no secret of the script: give it among the parameters' },
+      ];
+    }
     if (value === undefined) return required ? [{ path, message: 'is required by the script' }] : [];
     return FITS[type](value) ? [] : [{ path, message: RULES[type] }];
   });
@@ -115,5 +144,5 @@ export function withDefaults(
   const defaults = declared.flatMap(({ name, type, defaultValue }) =>
     type === 'secret' || defaultValue === null ? [] : [[name, defaultValue] as const],
   );
-  return { ...Object.fromEntries(defaults), ...given };
+  return { ...Object.fromEntries(defaults), ...withoutSecrets(declared, given) };
 }

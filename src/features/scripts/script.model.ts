@@ -15,4 +15,6 @@ export class Script extends BaseModel {
   declare timeoutSeconds: number;
   declare parameters: ScriptParameter[];
   declare createdBy: string | null;
+  /** No column of the table: selected when a script is read to be shown or run. */
+  declare fingerprint: string;
 }

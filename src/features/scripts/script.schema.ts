@@ -21,6 +21,11 @@ export const Script = z
     osTypes: z.array(OsType).describe('Empty for any operating system.'),
     timeoutSeconds: z.number().int(),
     parameters: z.array(ScriptParameter),
+    fingerprint: z
+      .string()
+      .describe(
+        'SHA-256 of everything but the name and the descriptions. It names the state of the script that you have read, such as when a schedule gives it secrets.',
+      ),
     createdBy: z.uuid().nullable(),
     createdAt: Timestamp,
     updatedAt: Timestamp,

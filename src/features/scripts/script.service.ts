@@ -6,10 +6,11 @@ import { toPage } from '../../platform/http/pagination.ts';
 import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { assertManageable, assertOrganizationAccess } from '../organizations/index.ts';
 import { Script } from './script.model.ts';
+import { scriptsToRead } from './script.queries.ts';
 import type { NewScript, ScriptPatch, ScriptQuery } from './script.schema.ts';
 
 const visible = (ctx: Context) =>
-  Script.query(ctx.tx).where((either) => {
+  scriptsToRead(ctx.tx).where((either) => {
     void either.whereRaw(inTenant(ctx.caller, 'scripts.org_id'));
     if (ctx.caller.partnerId !== null) void either.orWhere('scripts.partner_id', ctx.caller.partnerId);
   });
@@ -38,11 +39,12 @@ export async function readScript(ctx: Context, id: string): Promise<Script> {
 }
 
 export async function createScript(ctx: Context, { orgId, ...fields }: NewScript): Promise<Script> {
-  return Script.query(ctx.tx).insertAndFetch({
+  const { id } = await Script.query(ctx.tx).insert({
     ...omitUndefined(fields),
     ...(await ownerOf(ctx, orgId)),
     createdBy: ctx.caller.userId,
   });
+  return readScript(ctx, id);
 }
 
 /** A script belongs to an organization, or to the whole partner if it is created in partner scope without one. */
@@ -66,7 +68,8 @@ export async function updateScript(ctx: Context, id: string, patch: ScriptPatch)
   const changes = omitUndefined(patch);
   const changedFields = Object.keys(changes);
   if (changedFields.length === 0) throw noFields();
-  return Object.assign(await patchRecorded(ctx, script, changes), { changedFields });
+  await patchRecorded(ctx, script, changes);
+  return Object.assign(await readScript(ctx, id), { changedFields });
 }
 
 /** Runs that have begun continue: each has its own copy of the script. */

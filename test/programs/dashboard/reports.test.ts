@@ -33,6 +33,13 @@ describe('the page of reports', () => {
         logo_url: LOGO,
         accent_color: '#aa3300',
       });
+      await tx('past_maintenance').insert({
+        id: newId(),
+        org_id: bakery,
+        begins_at: begin,
+        ends_at: new Date(begin.getTime() + 7_500_000),
+        device_ids: [device.deviceId],
+      });
       const about = { org_id: bakery, device_id: device.deviceId };
       await tx('alerts').insert(
         Array.from({ length: 12 }, (_, index) => ({
@@ -80,6 +87,10 @@ describe('the page of reports', () => {
     await page.goto(`/reports?org=${bakery}&month=${month}`);
     await page.getByRole('row', { name: /<i>Title<\/i> 0/ }).waitFor();
     await page.getByText('Only the first 10 of 12 are listed.').waitFor();
+    await page
+      .getByText('Planned maintenance is counted apart: 1 device had 2 h 5 min of it together.')
+      .waitFor();
+    await page.getByText(/Planned maintenance before .* was not recorded/).waitFor();
     await assertAccessible(page);
     expect(await page.getByRole('img', { name: /^Logo of/ }).count()).to.equal(1);
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { assertAccessible, useDashboard } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { buildDevice, buildTenant } from '../../support/factories.ts';
+import { buildDevice, buildPerson, buildTenant } from '../../support/factories.ts';
 import { connectDevice, type FakeDevice } from '../../support/fake-device.ts';
 import { Keyboard } from '../../support/keyboard.ts';
 
@@ -147,5 +147,69 @@ describe('the pages of script runs and schedules', () => {
     await page.getByText('This script runs by no schedule').waitFor();
     await page.goto('/scripts/schedules');
     await page.getByText('No script runs by itself').waitFor();
+  });
+
+  it('keep secrets of a schedule, say which are set, and give them to no other script by the way', async () => {
+    const { app } = dashboard;
+    const as = (token: string, method: string, path: string, body?: object) =>
+      app.call(method, path, { token, ...(body === undefined ? {} : { body }) });
+    const { body: made } = await as(tenant.admin.token, 'POST', '/scripts', {
+      name: 'Copy the database',
+      language: 'bash',
+      content: 'mysqldump',
+      parameters: [
+        { name: 'PW', type: 'secret', required: true, description: 'Of the database.' },
+        { name: 'HOST' },
+      ],
+    });
+    const page = await dashboard.open(`/scripts/schedules?script=${made.id}&dialog=new`, {
+      person: tenant.admin,
+    });
+    const dialog = page.getByRole('dialog', { name: 'New schedule' });
+    await dialog.getByRole('textbox', { name: 'Name', exact: true }).fill('Nightly copy');
+    await dialog.getByLabel(/^PW/).fill('hush-hush');
+    await assertAccessible(page);
+    await dialog.getByRole('button', { name: 'Create schedule' }).click();
+    const row = page.getByRole('row', { name: /Nightly copy/ });
+    await row.getByText('with secrets: PW').waitFor();
+    await row.getByRole('button', { name: 'Change' }).click();
+    const change = page.getByRole('dialog', { name: 'Change Nightly copy' });
+    await change.getByText('Of the database. Set by you. Leave it empty to keep it.').waitFor();
+    expect(await change.getByLabel(/^PW/).inputValue()).to.equal('');
+    await assertAccessible(page);
+    await change.getByRole('textbox', { name: 'HOST' }).fill('db.example');
+    await change.getByRole('button', { name: 'Save' }).click();
+    await change.waitFor({ state: 'hidden' });
+
+    // Another person cannot send the secret elsewhere, and may change the rest.
+    const colleague = await buildPerson(app, { scope: 'partner', partnerId: tenant.partnerId });
+    const theirs = await dashboard.open(`/scripts/schedules?script=${made.id}`, { person: colleague });
+    const theirRow = theirs.getByRole('row', { name: /Nightly copy/ });
+    await theirRow.getByRole('button', { name: 'Change' }).click();
+    const theirChange = theirs.getByRole('dialog', { name: 'Change Nightly copy' });
+    await theirChange.getByText(/Set by another person/).waitFor();
+    await theirChange.getByRole('textbox', { name: 'HOST' }).fill('evil.example');
+    dashboard.allow(/status of 400/);
+    await theirChange.getByRole('button', { name: 'Save' }).click();
+    await theirChange
+      .getByText(/was set by another person/)
+      .first()
+      .waitFor();
+    await assertAccessible(theirs);
+    await theirChange.getByRole('textbox', { name: 'HOST' }).fill('db.example');
+    await theirChange.getByRole('textbox', { name: 'Name', exact: true }).fill('Nightly copy 2');
+    await theirChange.getByRole('button', { name: 'Save' }).click();
+    await theirs.getByRole('row', { name: /Nightly copy 2/ }).waitFor();
+
+    // A script that was changed waits until the person who knows the secret has confirmed it.
+    await as(colleague.token, 'PATCH', `/scripts/${made.id}`, { content: 'echo "$SECRET_PW"' });
+    await page.reload();
+    await row.getByText('Paused').waitFor();
+    await row.getByRole('button', { name: 'Change' }).click();
+    const confirm = page.getByRole('dialog', { name: 'Change Nightly copy 2' });
+    await confirm.getByRole('checkbox', { name: 'The script may have the secrets as it is now' }).check();
+    await assertAccessible(page);
+    await confirm.getByRole('button', { name: 'Save' }).click();
+    await row.getByText('Scheduled').waitFor();
   });
 });

@@ -706,6 +706,8 @@ describe('the way across tenants', () => {
         // Tenants only read what their devices are found by.
         { name: 'keep_device_search_addresses', public: false },
         { name: 'keep_device_search_facts', public: false },
+        // Tenants remove rows of maintenance, and write nothing of what is kept of it.
+        { name: 'keep_past_maintenance', public: false },
         { name: 'lock_device_caps', public: false },
         { name: 'match_service_rules', public: false },
         { name: 'match_software_rules', public: false },

@@ -32,7 +32,7 @@ export function Sections({ report }: { report: MonthReport }) {
   return (
     <>
       <Devices devices={devices} />
-      <Availability availability={availability} />
+      <Availability availability={availability} timezone={report.timezone} />
       {alerts !== null && <Alerts alerts={alerts} />}
       {backups !== null && <Backups backups={backups} />}
       {cloudBackups !== null && <CloudBackups cloudBackups={cloudBackups} />}
@@ -51,7 +51,8 @@ function Notes({ report: { hidden, incomplete, timezone } }: { report: MonthRepo
     <Section title="About these figures">
       <Remark>
         The month begins and ends at midnight by the time zone {timezone}. The report is about the devices
-        that belong to the organization now. Planned maintenance counts as any other time.
+        that belong to the organization now. Maintenance that was planned by maintenance windows is no part of
+        their availability.
       </Remark>
       {hidden.length > 0 && (
         <Remark>
@@ -84,17 +85,34 @@ function Devices({ devices: { total, added, removed, bySystem } }: { devices: Pa
   );
 }
 
-function Availability({ availability }: { availability: Part<'availability'> }) {
+function Availability({ availability, timezone }: { availability: Part<'availability'>; timezone: string }) {
   const { connectedShare, knownShare, devices, unknownDevices, disconnections, leastAvailable } =
     availability;
+  const { plannedMaintenance: planned, plannedMaintenanceSince } = availability;
   return (
     <Section title={PART_TITLES.availability}>
       <Figures
         figures={[
           ['Time connected', shareText(connectedShare)],
           ['Connections lost', formatCount(disconnections)],
+          ['Planned maintenance', planned.minutes === 0 ? 'None' : minutesText(planned.minutes)],
         ]}
       />
+      {planned.minutes > 0 && (
+        <Remark>
+          Planned maintenance is counted apart: {formatCounted(planned.devices, 'device')} had{' '}
+          {minutesText(planned.deviceMinutes)} of it together
+          {planned.disconnectedMinutes > 0 &&
+            `, and for ${minutesText(planned.disconnectedMinutes)} of that time no connection`}
+          .
+        </Remark>
+      )}
+      {plannedMaintenanceSince !== null && (
+        <Remark>
+          Planned maintenance before {timeIn(plannedMaintenanceSince, timezone)} was not recorded, and counts
+          as any other time.
+        </Remark>
+      )}
       {knownShare !== null && knownShare < 1 && (
         <Remark>
           Whether devices were connected is known for {shareText(knownShare)} of the time
@@ -113,7 +131,13 @@ function Availability({ availability }: { availability: Part<'availability'> }) 
           {
             header: 'Not connected',
             align: 'right',
-            cell: ({ disconnectedMinutes }) => formatDuration(disconnectedMinutes * 60_000),
+            cell: ({ disconnectedMinutes }) => minutesText(disconnectedMinutes),
+          },
+          {
+            header: 'Planned maintenance',
+            align: 'right',
+            cell: ({ plannedMaintenanceMinutes }) =>
+              plannedMaintenanceMinutes === 0 ? '–' : minutesText(plannedMaintenanceMinutes),
           },
           {
             header: 'Connections lost',
@@ -125,6 +149,8 @@ function Availability({ availability }: { availability: Part<'availability'> }) 
     </Section>
   );
 }
+
+const minutesText = (minutes: number): string => formatDuration(minutes * 60_000);
 
 function Alerts({ alerts }: { alerts: Part<'alerts'> }) {
   return (

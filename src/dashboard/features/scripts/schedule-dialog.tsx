@@ -17,6 +17,8 @@ import {
 } from '../../ui/index.ts';
 import { NO_TARGET, targetFormOf, targetOf, useTargetFields } from '../device-targets/index.ts';
 import { cronOf, DAYS, DAYS_OF_MONTH, FREQUENCIES, MINUTES, timesFormOf } from './schedule-form.ts';
+import { ConfirmScript } from './confirm-script.tsx';
+import { heldBy, secretsToSend } from './schedule-secrets.ts';
 import { givenBy, unfit, type Variable, Variables, variablesOf } from './variables.tsx';
 
 export const SCHEDULE_READS = ['GET /script-schedules', 'GET /script-schedules/{id}'] as const;
@@ -53,19 +55,27 @@ export function ScheduleDialog({
   }));
   /** What was typed for the parameters of a script. Another script has others. */
   const [typed, setTyped] = useState<{ scriptId: string; variables: readonly Variable[] }>();
+  const [isConfirmed, setIsConfirmed] = useState(false);
   const { name, owner, timezone, catchUpMinutes, enabled, frequency, ...values } = form.values;
   const orgId = owner === ALL ? undefined : owner;
   const scripts = useList('GET /scripts', { query: { orgId, limit: SCRIPTS_SHOWN } });
   const offered = (scripts.data?.data ?? []).filter((one) => one.orgId === null || one.orgId === orgId);
   const { scriptId: chosenId } = values;
   const script = offered.find(({ id }) => id === chosenId);
+  const isSameScript = chosenId === schedule?.scriptId;
+  const parameters = script?.parameters ?? [];
+  // Another script keeps the secrets that it declares as well.
+  const held = heldBy(schedule, me.user.id).filter(
+    (secret) => isSameScript || parameters.some(({ name: declared }) => declared === secret.name),
+  );
   const variables =
     typed?.scriptId === chosenId
       ? typed.variables
-      : variablesOf(
-          (script?.parameters ?? []).filter(({ type }) => type !== 'secret'),
-          chosenId === schedule?.scriptId ? (schedule.parameters ?? {}) : {},
-        );
+      : variablesOf(parameters, isSameScript ? (schedule?.parameters ?? {}) : {}, held);
+  const isChanged =
+    isSameScript &&
+    schedule?.paused?.reason === 'script_changed' &&
+    variables.some((one) => one.held !== undefined);
   const targets = useTargetFields(orgId, values);
   const cron = cronOf({ ...values, frequency });
   const create = useApiChange('POST /script-schedules', { refreshes: SCHEDULE_READS });
@@ -84,9 +94,29 @@ export function ScheduleDialog({
       parameters: givenBy(variables).parameters ?? {},
     };
     if (schedule === undefined) {
-      await create.mutateAsync({ body: { ...body, ...(orgId === undefined ? {} : { orgId }) } });
+      const { secrets } = givenBy(variables);
+      await create.mutateAsync({
+        body: {
+          ...body,
+          ...(secrets === undefined ? {} : { secrets }),
+          ...(orgId === undefined ? {} : { orgId }),
+        },
+      });
     } else {
-      await change.mutateAsync({ params: { id: schedule.id }, body });
+      // It is the script that was read here which gets them.
+      const isGiven =
+        variables.some(({ isSecret }) => isSecret) &&
+        (!isSameScript ||
+          isConfirmed ||
+          variables.every((one) => one.held === undefined || one.value !== ''));
+      await change.mutateAsync({
+        params: { id: schedule.id },
+        body: {
+          ...body,
+          ...secretsToSend(schedule, variables),
+          ...(script !== undefined && isGiven ? { scriptFingerprint: script.fingerprint } : {}),
+        },
+      });
     }
   };
   return (
@@ -182,12 +212,14 @@ export function ScheduleDialog({
           <Variables
             variables={variables}
             onChange={(next) => setTyped({ scriptId: chosenId, variables: next })}
-            hasSecrets={false}
             faults={faults}
           />
+          {isChanged && script !== undefined && (
+            <ConfirmScript scriptId={script.id} isConfirmed={isConfirmed} onChange={setIsConfirmed} />
+          )}
           <Text size="xs">
-            It runs by your rights. If you lose them, it is paused. Secrets are not kept: let the script read
-            them on the device.
+            It runs by your rights. If you lose them, it is paused. Secrets are stored sealed and shown to
+            nobody. Whoever changes the script, the devices or the parameters needs to know them.
           </Text>
         </Stack>
       )}

@@ -74,9 +74,9 @@ export function SchedulesPage() {
         { header: 'State', width: 150, cell: (schedule) => <ScheduleState schedule={schedule} /> },
         {
           header: 'Script',
-          cell: ({ scriptId, scriptName, orgId: owner, target }) => (
+          cell: ({ scriptId, scriptName, orgId: owner, target, secrets }) => (
             <TwoLines
-              below={`${targetText(target, targetNames)}, ${owner === null ? 'all organizations' : names.organization(owner)}`}
+              below={`${targetText(target, targetNames)}, ${owner === null ? 'all organizations' : names.organization(owner)}${secretsText(secrets)}`}
             >
               {scriptId === null ? (
                 'It was deleted'
@@ -126,6 +126,9 @@ export function SchedulesPage() {
     </ListPage>
   );
 }
+
+const secretsText = (secrets: ScriptSchedule['secrets']) =>
+  secrets.length === 0 ? '' : `, with secrets: ${secrets.map(({ name }) => name).join(', ')}`;
 
 const SKIPPED: Record<NonNullable<ScriptSchedule['lastSkip']>, string> = {
   missed: 'It did not run: the servers were away for too long.',

@@ -9,6 +9,8 @@ export interface Variable {
   name: string;
   value: string;
   isSecret: boolean;
+  /** A secret that is set already, by the person who looks at it or by another one. It stays if its value is left empty. */
+  held?: 'mine' | 'theirs' | undefined;
   /** What the script says of it. Absent for one that a person has added. */
   declared?: Parameter;
 }
@@ -17,24 +19,42 @@ export const NAME_MAX = 64;
 const NAME = /^[A-Za-z_]\w*$/;
 export const isName = (name: string): boolean => NAME.test(name) && name.length <= NAME_MAX;
 
+/** A secret that is set, without its value. */
+export type HeldSecret = Pick<Variable, 'name'> & { held: NonNullable<Variable['held']> };
+
 /** A field for each parameter that a script declares, and for each other value that is there. */
 export function variablesOf(
   parameters: readonly Parameter[],
   given: Readonly<Record<string, string>> = {},
+  secrets: readonly HeldSecret[] = [],
 ): Variable[] {
   const values = new Map(Object.entries(given));
+  const held = new Map(secrets.map((secret) => [secret.name, secret.held]));
   const declared = parameters.map((parameter): Variable => {
     const { name, type } = parameter;
-    return { name, value: values.get(name) ?? '', isSecret: type === 'secret', declared: parameter };
+    return type === 'secret'
+      ? { name, value: '', isSecret: true, held: held.get(name), declared: parameter }
+      : { name, value: values.get(name) ?? '', isSecret: false, declared: parameter };
   });
-  const others = [...values].filter(([name]) => parameters.every((parameter) => parameter.name !== name));
-  return [...declared, ...others.map(([name, value]) => ({ name, value, isSecret: false }))];
+  const isOther = (name: string, isSecret: boolean) =>
+    declared.every((one) => one.name !== name || one.isSecret !== isSecret);
+  return [
+    ...declared,
+    ...[...values]
+      .filter(([name]) => isOther(name, false) && isOther(name, true))
+      .map(([name, value]) => ({ name, value, isSecret: false })),
+    ...secrets
+      .filter(({ name }) => isOther(name, true))
+      .map((secret) => ({ ...secret, value: '', isSecret: true })),
+  ];
 }
 
 /** Why the values cannot be sent; undefined if they can. */
 export function unfit(variables: readonly Variable[]): string | undefined {
   if (!variables.every(({ name }) => isName(name))) return 'Correct the names of the parameters first.';
-  const missing = variables.find(({ declared, value }) => declared?.required === true && value === '');
+  const missing = variables.find(
+    ({ declared, value, held }) => declared?.required === true && value === '' && held === undefined,
+  );
   return missing === undefined ? undefined : `Give ${missing.name} a value first.`;
 }
 
@@ -44,9 +64,11 @@ export interface Given {
   secrets?: Record<string, string>;
 }
 
-/** A declared parameter that is left empty is left out, so that it gets its default value. */
+/** A declared parameter that is left empty is left out, so that it gets its default value. A secret that is set stays. */
 export function givenBy(variables: readonly Variable[]): Given {
-  const filled = variables.filter(({ declared, value }) => declared === undefined || value !== '');
+  const filled = variables.filter(
+    ({ declared, held, value }) => (declared === undefined && held === undefined) || value !== '',
+  );
   return { ...named('parameters', filled, false), ...named('secrets', filled, true) };
 }
 
@@ -61,12 +83,9 @@ function named(field: keyof Given, variables: readonly Variable[], isSecret: boo
 export function Variables({
   variables,
   onChange,
-  hasSecrets = true,
   faults = {},
 }: {
   variables: readonly Variable[];
-  /** Whether some may be secret. */
-  hasSecrets?: boolean;
   onChange: (variables: readonly Variable[]) => void;
   /** The rules that values break, by the path of the field. */
   faults?: Readonly<Record<string, string>>;
@@ -75,8 +94,23 @@ export function Variables({
     onChange(variables.map((each, at) => (at === place ? { ...each, ...next } : each)));
   return (
     <Stack gap={6} align="stretch">
-      {variables.map(({ name, value, isSecret, declared }, place) =>
-        declared !== undefined ? (
+      {variables.map(({ name, value, isSecret, held, declared }, place) =>
+        held !== undefined ? (
+          <HeldField
+            key={`held ${name}`}
+            name={name}
+            description={declared?.description ?? ''}
+            held={held}
+            value={value}
+            error={faults[`secrets.${name}`]}
+            onChange={(next) => set(place, { value: next })}
+            onRemove={() =>
+              declared === undefined
+                ? onChange(variables.filter((_, at) => at !== place))
+                : set(place, { held: undefined, value: '' })
+            }
+          />
+        ) : declared !== undefined ? (
           <DeclaredField
             key={`declared ${name}`}
             parameter={declared}
@@ -106,15 +140,13 @@ export function Variables({
               value={value}
               onChange={(event) => set(place, { value: event.currentTarget.value })}
             />
-            {hasSecrets && (
-              <Checkbox
-                mt={6}
-                label="Secret"
-                aria-label={`Parameter ${place + 1} is secret`}
-                checked={isSecret}
-                onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
-              />
-            )}
+            <Checkbox
+              mt={6}
+              label="Secret"
+              aria-label={`Parameter ${place + 1} is secret`}
+              checked={isSecret}
+              onChange={(event) => set(place, { isSecret: event.currentTarget.checked })}
+            />
             <ActionIcon
               mt={2}
               variant="subtle"
@@ -138,6 +170,49 @@ export function Variables({
         </Button>
       </Group>
     </Stack>
+  );
+}
+
+/** A secret that is set. Nobody is shown its value. */
+function HeldField({
+  name,
+  description,
+  held,
+  value,
+  error,
+  onChange,
+  onRemove,
+}: {
+  name: string;
+  description: string;
+  held: NonNullable<Variable['held']>;
+  value: string;
+  error: string | undefined;
+  onChange: (value: string) => void;
+  onRemove: () => void;
+}) {
+  const state = held === 'mine' ? 'Set by you.' : 'Set by another person.';
+  return (
+    <Group gap={6} wrap="nowrap" align="flex-end">
+      <PasswordInput
+        flex={1}
+        label={name}
+        description={`${description} ${state} Leave it empty to keep it.`.trim()}
+        autoComplete="off"
+        value={value}
+        error={error}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+      <ActionIcon
+        mb={4}
+        variant="subtle"
+        color="gray"
+        aria-label={`Remove the secret ${name}`}
+        onClick={onRemove}
+      >
+        <IconX size={14} />
+      </ActionIcon>
+    </Group>
   );
 }
 

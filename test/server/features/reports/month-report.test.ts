@@ -443,8 +443,12 @@ describe('the report on a month', function () {
       devices: 0,
       unknownDevices: 0,
       disconnections: 0,
+      plannedMaintenance: { minutes: 0, devices: 0, deviceMinutes: 0, disconnectedMinutes: 0 },
+      plannedMaintenanceSince: body.availability.plannedMaintenanceSince,
       leastAvailable: [],
     });
+    // Of an organization that was added just now.
+    expect(Date.parse(body.availability.plannedMaintenanceSince)).to.be.greaterThan(end);
     expect(body.alerts).to.include({ opened: 0, medianResolveSeconds: null });
     expect(body.backups.storedBytes).to.equal(null);
     expect(body.people).to.deep.equal({ changes: 0, people: [], peopleCount: 0, isCut: false });

@@ -196,6 +196,15 @@ describe('schedules of reports', function () {
     const report = await app.call('GET', `/reports/month?orgId=${orgId}&month=${month}`, { token });
     const { text, html } = reportMail('ada@example.com', report.body, 'https://muster.example.com');
     for (const part of [text, html]) expect(part).to.contain('The month has not ended there');
+    expect(text).not.to.contain('Planned maintenance');
+    const plannedMaintenance = { minutes: 125, devices: 3, deviceMinutes: 300, disconnectedMinutes: 10 };
+    const availability = { ...report.body.availability, plannedMaintenance };
+    const told = reportMail(
+      'ada@example.com',
+      { ...report.body, availability },
+      'https://muster.example.com',
+    );
+    expect(told.text).to.contain('Planned maintenance: 2 h 5 min, on 3 devices.');
   });
 
   it('pause, and say why, when the person has lost the right, the access or the account', async () => {

@@ -53,6 +53,10 @@ describe('the parameters of a script', () => {
     expect(faults({ type: 'boolean' }, { A: 'TRUE' })).to.have.length(1);
     expect(faults({ type: 'secret', required: true }, { A: 'x' })).to.deep.equal([
       'secrets.A is required by the script',
+      'parameters.A is a secret of the script: give it among the secrets',
+    ]);
+    expect(faults({}, {}, ['A'])).to.deep.equal([
+      'secrets.A is no secret of the script: give it among the parameters',
     ]);
     expect(faults({ type: 'secret', required: true }, {}, ['A'])).to.deep.equal([]);
     expect(faults({}, { OTHER: 'x' })).to.deep.equal([]);
