@@ -718,6 +718,7 @@ describe('the way across tenants', () => {
         { name: 'note_alert_rule_checks', public: false },
         // A person who causes an alert may not see whom it is told to, nor those whom a policy of theirs names.
         { name: 'notification_alerts_changed', public: false },
+        { name: 'notification_alerts_moved', public: false },
         { name: 'notification_alerts_raised', public: false },
         { name: 'notification_channel_names', public: false },
         { name: 'notification_people', public: false },
