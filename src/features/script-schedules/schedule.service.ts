@@ -181,20 +181,6 @@ const useOf = ({ scriptId, target, parameters, secretsFor }: Use): Use => ({
   secretsFor,
 });
 
-type Recorded = Pick<
-  ScriptSchedule,
-  | 'name'
-  | 'scriptId'
-  | 'enabled'
-  | 'cron'
-  | 'timezone'
-  | 'target'
-  | 'parameters'
-  | 'catchUpMinutes'
-  | 'runsAs'
-  | 'pausedReason'
->;
-
 /** Of secrets the audit trail shows the names, and which of them were given. */
 const recorded = (
   {
@@ -208,7 +194,7 @@ const recorded = (
     catchUpMinutes,
     runsAs,
     pausedReason,
-  }: Recorded,
+  }: ScriptSchedule,
   secrets: readonly ScheduleSecret[],
 ) => ({
   sealed: Object.fromEntries(secrets.map((secret) => [secret.name, secret.setAt])),

@@ -276,7 +276,7 @@ function refuse(socket: Duplex, refusal: Refusal): void {
   socket.on('error', () => {});
   const seconds = Math.ceil((refusal.retryAfterMs ?? 0) / 1000);
   // The callback runs when the answer was sent. Ending the connection first would cost another system call, and destroying
-  // it within the callback an error with its stack trace (19 µs of some 150).
+  // it within the callback an error with its stack trace (19 µs).
   socket.write(
     `HTTP/1.1 503 Service Unavailable\r\nRetry-After: ${seconds}\r\n${REFUSAL_HEADER}: ${JSON.stringify(refusal)}\r\n` +
       'Connection: close\r\nContent-Length: 0\r\n\r\n',
